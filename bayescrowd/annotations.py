@@ -1,0 +1,587 @@
+"""Annotations: one coded, sorted, validated and immutable table of judgements.
+
+Every estimator of the package reads its labels from an `Annotations`. A row is one
+judgement: worker `w` gave task `t` the label `l`. Rows are kept as integer codes into three
+vocabularies and stand in the order (task, worker, label), so that nothing computed from them
+can depend on the order in which a file happened to list them. Repeated judgements of a task
+by the same worker are ordinary rows. A missing judgement is an absent row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Int, Shaped
+
+__all__ = ["MAX_INFERRED_CLASSES", "Annotations"]
+
+MAX_INFERRED_CLASSES = 1_000
+"""More distinct labels than this are taken for a wrong column unless `classes` lists them."""
+
+Duplicates = Literal["keep", "error", "first", "last"]
+_DUPLICATES = ("keep", "error", "first", "last")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotations:
+    """Judgements (task, worker, label) in integer codes, with the vocabularies they index.
+
+    Make one with `from_frame`, `from_matrix` or `from_codes`, or from a file with
+    `bayescrowd.read_annotations`; the plain constructor trusts what it is given.
+
+    Args:
+        task_codes: position of each judgement's task in `tasks`; ascending.
+        worker_codes: position of each judgement's worker in `workers`.
+        label_codes: position of each judgement's label in `classes`.
+        tasks: the users' task ids; tasks without a judgement are allowed.
+        workers: the users' worker ids; workers without a judgement are allowed.
+        classes: the classes in their fixed order.
+        n_dropped: rows left out because they carried no label.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import bayescrowd as bc
+        >>> frame = pd.DataFrame({"task": [2, 1, 1], "worker": list("aab"), "label": list("yny")})
+        >>> ann = bc.Annotations.from_frame(frame)
+        >>> ann
+        Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
+        >>> list(ann.classes)
+        ['n', 'y']
+        >>> ann.select_workers(["b"]).to_frame()
+           task worker label
+        0     1      b     y
+    """
+
+    task_codes: Int[np.ndarray, " label"]
+    worker_codes: Int[np.ndarray, " label"]
+    label_codes: Int[np.ndarray, " label"]
+    tasks: pd.Index
+    workers: pd.Index
+    classes: pd.Index
+    n_dropped: int = 0
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        task: str = "task",
+        worker: str = "worker",
+        label: str = "label",
+        classes: Sequence[Any] | None = None,
+        duplicates: Duplicates = "keep",
+        *,
+        source: str | None = None,
+        first_row: int = 1,
+    ) -> Annotations:
+        """Read a long table: pandas, polars, pyarrow or anything else narwhals knows.
+
+        Args:
+            frame: one row per judgement.
+            task: name of the column of task ids.
+            worker: name of the column of worker ids.
+            label: name of the column of labels: strings, integers, booleans or categoricals.
+                A missing label (None, NaN, empty text) means 'not labelled': the row is
+                dropped and counted in `n_dropped`.
+            classes: the classes in order. Without it: the order of an ordered categorical or
+                enum, else the natural sort order of the labels present (`'c2' < 'c10'`).
+            duplicates: what to do with repeated judgements of one task by one worker: 'keep'
+                them as data, raise an 'error', or take the 'first' or 'last' in row order.
+            source: name put in front of error messages, such as the file's.
+            first_row: the number by which messages call the first row.
+
+        Raises:
+            ValueError: a column is absent, an id is missing, or the labels cannot be classes;
+                the message names row and column.
+        """
+        where = _Where(source, first_row)
+        if duplicates not in _DUPLICATES:
+            raise ValueError(f"duplicates={duplicates!r}: expected one of {', '.join(_DUPLICATES)}")
+        table = _eager(frame)
+        series = [_column(table, name, role, where) for name, role in _roles(task, worker, label)]
+        if len(table) == 0:
+            raise ValueError(f"{where.prefix}the table has no rows; expected one per judgement")
+        task_codes, tasks = _code_ids(series[0], task, "task", where)
+        worker_codes, workers = _code_ids(series[1], worker, "worker", where)
+        label_codes, vocabulary = _code_labels(series[2], label, classes, where)
+        present = label_codes >= 0
+        n_dropped = int(len(present) - present.sum())
+        if n_dropped == len(present):
+            raise ValueError(f"{where.prefix}column {label!r} holds no label at all")
+        rows = np.flatnonzero(present) if n_dropped else None
+        if duplicates != "keep":
+            rows = _resolve_duplicates(
+                task_codes, worker_codes, rows, duplicates, (tasks, workers), where
+            )
+        if rows is not None:
+            task_codes, worker_codes = task_codes[rows], worker_codes[rows]
+            label_codes = label_codes[rows]
+        return _sorted(
+            task_codes, worker_codes, label_codes, tasks, workers, vocabulary, n_dropped
+        )
+
+    @classmethod
+    def from_matrix(cls, matrix: Any, classes: Sequence[Any] | None = None) -> Annotations:
+        """Read a wide table: one row per task, one column per worker, None or NaN where unlabelled.
+
+        Ids are a DataFrame's index and columns, else 0, 1, ... Tasks and workers without a
+        label stay in the vocabularies.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> bc.Annotations.from_matrix([["a", None, "b"], ["b", "b", None]])
+            Annotations(4 labels: 2 tasks, 3 workers, 2 classes)
+        """
+        wide = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(_rectangular(matrix))
+        if wide.size == 0:
+            raise ValueError("the matrix is empty; expected tasks x workers")
+        for axis, ids in (("row", wide.index), ("column", wide.columns)):
+            if not ids.is_unique:
+                raise ValueError(f"{axis} {ids[ids.duplicated()][0]!r} of the matrix stands twice")
+        n_tasks, n_workers = wide.shape
+        values = pd.Series(wide.to_numpy(dtype=object).ravel(order="C")).infer_objects()
+        codes, vocabulary = _code_labels(values, "matrix", classes, _Where(None, 1))
+        present = np.flatnonzero(codes >= 0)
+        if len(present) == 0:
+            raise ValueError("the matrix holds no label at all")
+        task_order, tasks = _sorted_ids(wide.index, "task")
+        worker_order, workers = _sorted_ids(wide.columns, "worker")
+        return _sorted(
+            task_order[present // n_workers],
+            worker_order[present % n_workers],
+            codes[present],
+            tasks,
+            workers,
+            vocabulary,
+            n_dropped=0,
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        task: Shaped[np.ndarray, " label"],
+        worker: Shaped[np.ndarray, " label"],
+        label: Shaped[np.ndarray, " label"],
+        *,
+        tasks: int | Sequence[Any] | pd.Index,
+        workers: int | Sequence[Any] | pd.Index,
+        classes: int | Sequence[Any] | pd.Index,
+    ) -> Annotations:
+        """Take integer codes as they are; a vocabulary given as n stands for 0, ..., n - 1.
+
+        The fast way in for simulators and for data that are coded already. Rows may come in
+        any order.
+
+        Examples:
+            >>> import numpy as np
+            >>> import bayescrowd as bc
+            >>> one, two = np.array([0, 0, 1]), np.array([0, 1, 1])
+            >>> bc.Annotations.from_codes(one, two, one, tasks=2, workers=2, classes=["a", "b"])
+            Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
+        """
+        vocabularies = [
+            _vocabulary(ids, name)
+            for ids, name in ((tasks, "task"), (workers, "worker"), (classes, "class"))
+        ]
+        columns = (("task", task), ("worker", worker), ("label", label))
+        if len({len(codes) for _, codes in columns}) != 1:
+            lengths = ", ".join(f"{name} {len(codes)}" for name, codes in columns)
+            raise ValueError(f"code arrays differ in length: {lengths}")
+        if len(task) == 0:
+            raise ValueError("no judgements: the code arrays are empty")
+        for (name, codes), vocabulary in zip(columns, vocabularies, strict=True):
+            if not np.issubdtype(np.asarray(codes).dtype, np.integer):
+                raise TypeError(f"{name} codes have dtype {codes.dtype}; expected integers")
+            bad = np.flatnonzero((codes < 0) | (codes >= len(vocabulary)))
+            if len(bad):
+                raise ValueError(
+                    f"{name} code {codes[bad[0]]} in row {bad[0] + 1} is outside "
+                    f"0..{len(vocabulary) - 1}"
+                )
+        if len(vocabularies[2]) < 2:
+            raise ValueError("one class only; expected at least two")
+        return _sorted(task, worker, label, *vocabularies, n_dropped=0)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of judgements."""
+        return len(self.task_codes)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, with or without judgements."""
+        return len(self.tasks)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers, with or without judgements."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, used or not."""
+        return len(self.classes)
+
+    @cached_property
+    def task_offsets(self) -> Int[np.ndarray, " task_plus_1"]:
+        """Judgements of task `t` are the rows `task_offsets[t]:task_offsets[t + 1]`."""
+        counts = np.bincount(self.task_codes, minlength=self.n_tasks)
+        return _frozen(np.concatenate([[0], np.cumsum(counts)]))
+
+    @cached_property
+    def votes(self) -> Int[np.ndarray, "task cls"]:
+        """How many judgements give each task each class."""
+        flat = self.task_codes.astype(np.int64) * self.n_classes + self.label_codes
+        counts = np.bincount(flat, minlength=self.n_tasks * self.n_classes)
+        return _frozen(counts.reshape(self.n_tasks, self.n_classes))
+
+    @cached_property
+    def labels_per_worker(self) -> Int[np.ndarray, " worker"]:
+        """Number of judgements of each worker."""
+        return _frozen(np.bincount(self.worker_codes, minlength=self.n_workers))
+
+    @cached_property
+    def labels_per_task(self) -> Int[np.ndarray, " task"]:
+        """Number of judgements of each task."""
+        return _frozen(np.diff(self.task_offsets))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The judgements as a pandas table task, worker, label in the user's own ids."""
+        return pd.DataFrame(
+            {
+                "task": self.tasks.take(self.task_codes),
+                "worker": self.workers.take(self.worker_codes),
+                "label": self.classes.take(self.label_codes),
+            }
+        )
+
+    def select_workers(self, ids: Iterable[Any]) -> Annotations:
+        """Keep the judgements of these workers; all tasks and classes stay."""
+        kept = _positions(self.workers, ids, "worker")
+        new_code, rows = _renumber(kept, self.n_workers, self.worker_codes)
+        return Annotations(
+            _frozen(self.task_codes[rows]),
+            _frozen(new_code[self.worker_codes[rows]]),
+            _frozen(self.label_codes[rows]),
+            self.tasks,
+            self.workers.take(kept),
+            self.classes,
+        )
+
+    def select_tasks(self, ids: Iterable[Any]) -> Annotations:
+        """Keep the judgements of these tasks; all workers and classes stay."""
+        kept = _positions(self.tasks, ids, "task")
+        new_code, rows = _renumber(kept, self.n_tasks, self.task_codes)
+        return Annotations(
+            _frozen(new_code[self.task_codes[rows]]),
+            _frozen(self.worker_codes[rows]),
+            _frozen(self.label_codes[rows]),
+            self.tasks.take(kept),
+            self.workers,
+            self.classes,
+        )
+
+    def code_truth(
+        self, truth: pd.Series | Mapping[Any, Any], name: str = "gold"
+    ) -> Int[np.ndarray, " task"]:
+        """Class code of each task's known label, -1 where none is given.
+
+        Args:
+            truth: task -> label. Missing labels are passed over.
+            name: what messages call it.
+
+        Raises:
+            ValueError: a task or a class is unknown here, or a task has two different labels.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> ann = bc.Annotations.from_matrix([["a", "a"], ["b", "a"]])
+            >>> ann.code_truth({1: "b"})
+            array([-1,  1], dtype=int32)
+        """
+        known = pd.Series(truth).dropna()
+        task_codes = self.tasks.get_indexer(pd.Index(known.index))
+        class_codes = self.classes.get_indexer(pd.Index(known.to_numpy()))
+        for codes, what, values in (
+            (task_codes, "task", known.index),
+            (class_codes, "class", known.to_numpy()),
+        ):
+            bad = np.flatnonzero(codes < 0)
+            if len(bad):
+                raise ValueError(
+                    f"{name} names {what} {_plain(values[bad[0]])!r}, which is not among the "
+                    f"labels' {_listed(self.tasks if what == 'task' else self.classes)}"
+                )
+        coded = np.full(self.n_tasks, -1, dtype=np.int32)
+        coded[task_codes] = class_codes
+        clash = np.flatnonzero(coded[task_codes] != class_codes)
+        if len(clash):
+            raise ValueError(
+                f"{name} gives task {_plain(known.index[clash[0]])!r} two different labels"
+            )
+        return coded
+
+    def __repr__(self) -> str:
+        return (
+            f"Annotations({self.n_labels:,} labels: {self.n_tasks:,} tasks, "
+            f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
+        )
+
+
+class _Where(NamedTuple):
+    """How messages name a place in the input."""
+
+    source: str | None
+    """The file, if there is one."""
+    first_row: int
+    """Number of the first row."""
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.source}: " if self.source else ""
+
+    def row(self, position: int) -> str:
+        return f"{self.prefix}row {position + self.first_row}"
+
+
+def _roles(task: str, worker: str, label: str) -> list[tuple[str, str]]:
+    return [(task, "task"), (worker, "worker"), (label, "label")]
+
+
+def _eager(frame: Any) -> nw.DataFrame[Any]:
+    try:
+        table = nw.from_native(frame)
+    except TypeError:
+        raise TypeError(
+            f"labels came as {type(frame).__name__}; expected Annotations or a pandas, polars "
+            "or pyarrow table with a row per judgement"
+        ) from None
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
+
+
+def _column(table: nw.DataFrame[Any], name: str, role: str, where: _Where) -> pd.Series:
+    if name not in table.columns:
+        raise ValueError(
+            f"{where.prefix}no column {name!r} for the {role}; the columns are "
+            f"{_listed(table.columns)}"
+        )
+    return table[name].to_pandas()
+
+
+def _code_ids(
+    values: pd.Series, column: str, role: str, where: _Where
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes into the sorted ids; an id must never be missing."""
+    codes, ids = _factorize(values)
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        raise ValueError(
+            f"{where.row(int(missing[0]))}, column {column!r}: missing {role} id "
+            f"({len(missing):,} in all); every judgement needs a task and a worker"
+        )
+    order, vocabulary = _sorted_ids(ids, role)
+    return order[codes], vocabulary
+
+
+def _code_labels(
+    values: pd.Series, column: str, classes: Sequence[Any] | None, where: _Where
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes into the classes, -1 where the label is missing."""
+    declared = classes
+    if declared is None and isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
+        declared = list(values.dtype.categories)
+    codes, found = _factorize(values)
+    if declared is not None:
+        vocabulary = _vocabulary([_plain(c) for c in declared], "class")
+        to_class = vocabulary.get_indexer(found)
+        unknown = np.flatnonzero(to_class < 0)
+        if len(unknown):
+            row = int(np.flatnonzero(np.isin(codes, unknown))[0])
+            raise ValueError(
+                f"{where.row(row)}, column {column!r}: label {_plain(found[codes[row]])!r} is not "
+                f"one of the classes {_listed(vocabulary)}"
+            )
+    else:
+        _refuse_non_classes(found, codes, column, where)
+        natural = sorted(range(len(found)), key=lambda i: natural_key(_plain(found[i])))
+        vocabulary = pd.Index(found.take(natural), name="class")
+        to_class = np.empty(len(found), dtype=np.int64)
+        to_class[natural] = np.arange(len(found))
+    if len(vocabulary) < 2:
+        only = f" ({_plain(vocabulary[0])!r})" if len(vocabulary) else ""
+        raise ValueError(
+            f"{where.prefix}column {column!r} holds one class only{only}; expected at least two "
+            "(pass classes to name those that nobody chose)"
+        )
+    # The appended -1 is what a missing label's code -1 picks.
+    return np.append(to_class, -1)[codes].astype(np.int32), vocabulary
+
+
+def _refuse_non_classes(
+    found: pd.Index, codes: Int[np.ndarray, " label"], column: str, where: _Where
+) -> None:
+    if pd.api.types.is_float_dtype(found.dtype) and len(found):
+        fractional = np.flatnonzero(found != np.floor(found))
+        row = int(np.flatnonzero(np.isin(codes, fractional))[0])
+        raise ValueError(
+            f"{where.row(row)}, column {column!r}: {found[codes[row]]} is a fractional number; "
+            "expected labels that name classes"
+        )
+    if len(found) > MAX_INFERRED_CLASSES:
+        examples = ", ".join(repr(_plain(v)) for v in found[:3])
+        raise ValueError(
+            f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
+            f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
+            "(pass classes to allow more)"
+        )
+
+
+def _factorize(values: pd.Series) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes and distinct values; None, NaN and empty text get the code -1."""
+    codes, found = pd.factorize(values, use_na_sentinel=True)
+    ids = pd.Index(found.categories.take(found.codes) if hasattr(found, "categories") else found)
+    if pd.api.types.is_float_dtype(ids.dtype) and np.all(ids == np.floor(ids)):
+        ids = ids.astype(np.int64)  # integers next to a missing value arrive as floats
+    elif ids.dtype == object and all(isinstance(v, bool | np.bool_) for v in ids):
+        ids = ids.astype(bool)
+    if pd.api.types.is_string_dtype(ids.dtype) or ids.dtype == object:
+        # Values that are no text give NaN here, which does not equal "".
+        blank = np.asarray(ids.str.strip() == "", dtype=bool)
+        if blank.any():
+            kept = np.flatnonzero(~blank)
+            renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
+            renumbered[kept] = np.arange(len(kept))
+            codes, ids = renumbered[codes], ids.take(kept)
+    return codes, ids
+
+
+def natural_key(value: Any) -> tuple[str, list[tuple[int, Any]], str]:
+    """Sort key in which runs of digits compare as numbers: 'c2' before 'c10'."""
+    if not isinstance(value, str):
+        return ("", [(0, value)], "")
+    parts = re.split(r"([0-9]+)", value)
+    key = [(0, int(p)) if p.isdecimal() else (1, p.casefold()) for p in parts if p]
+    return ("text", key, value)
+
+
+def _sorted_ids(ids: pd.Index, role: str) -> tuple[Int[np.ndarray, " id"], pd.Index]:
+    """Rank of each id and the ids in ascending order."""
+    try:
+        order = ids.argsort()
+    except TypeError:  # ids of several types
+        order = np.array(sorted(range(len(ids)), key=lambda i: natural_key(_plain(ids[i]))))
+    rank = np.empty(len(ids), dtype=np.int32)
+    rank[order] = np.arange(len(ids), dtype=np.int32)
+    return rank, pd.Index(ids.take(order), name=role)
+
+
+def _vocabulary(ids: int | Sequence[Any] | pd.Index, name: str) -> pd.Index:
+    if isinstance(ids, int | np.integer):
+        return pd.RangeIndex(int(ids), name=name)
+    index = pd.Index(ids, name=name)
+    if not index.is_unique:
+        raise ValueError(f"{name} {_plain(index[index.duplicated()][0])!r} is listed twice")
+    return index
+
+
+def _resolve_duplicates(
+    task_codes: Int[np.ndarray, " label"],
+    worker_codes: Int[np.ndarray, " label"],
+    rows: Int[np.ndarray, " row"] | None,
+    duplicates: Duplicates,
+    vocabularies: tuple[pd.Index, pd.Index],
+    where: _Where,
+) -> Int[np.ndarray, " row"]:
+    tasks, workers = vocabularies
+    if rows is None:
+        rows = np.arange(len(task_codes))
+    pair = pd.Series(task_codes[rows].astype(np.int64) * len(workers) + worker_codes[rows])
+    repeated = pair.duplicated(keep="last" if duplicates == "last" else "first").to_numpy()
+    if duplicates == "error" and repeated.any():
+        row = int(rows[np.flatnonzero(repeated)[0]])
+        raise ValueError(
+            f"{where.row(row)}: worker {_plain(workers[worker_codes[row]])!r} judges task "
+            f"{_plain(tasks[task_codes[row]])!r} again; expected one judgement per pair "
+            "(duplicates='keep' takes them as data)"
+        )
+    return rows[~repeated]
+
+
+def _sorted(
+    task: Int[np.ndarray, " label"],
+    worker: Int[np.ndarray, " label"],
+    label: Int[np.ndarray, " label"],
+    tasks: pd.Index,
+    workers: pd.Index,
+    classes: pd.Index,
+    n_dropped: int,
+) -> Annotations:
+    n_workers, n_classes = len(workers), len(classes)
+    if len(tasks) * n_workers * n_classes < 2**63:
+        # One integer per row holds the whole row: sorting it needs no permutation.
+        key = (task.astype(np.int64) * n_workers + worker) * n_classes + label
+        key.sort()
+        pair, label = np.divmod(key, n_classes)
+        task, worker = np.divmod(pair, n_workers)
+    else:
+        order = np.lexsort((label, worker, task))
+        task, worker, label = task[order], worker[order], label[order]
+    codes = (_frozen(column.astype(np.int32)) for column in (task, worker, label))
+    return Annotations(*codes, tasks, workers, classes, n_dropped)
+
+
+def _positions(vocabulary: pd.Index, ids: Iterable[Any], what: str) -> Int[np.ndarray, " kept"]:
+    wanted = pd.Index(list(ids))
+    positions = vocabulary.get_indexer(wanted)
+    if len(wanted) == 0:
+        raise ValueError(f"no {what} selected")
+    if (positions < 0).any():
+        unknown = _plain(wanted[int(np.flatnonzero(positions < 0)[0])])
+        raise ValueError(f"{what} {unknown!r} is not among the {len(vocabulary):,} {what}s")
+    return np.unique(positions)
+
+
+def _renumber(
+    kept: Int[np.ndarray, " kept"], n_before: int, codes: Int[np.ndarray, " label"]
+) -> tuple[Int[np.ndarray, " before"], Bool[np.ndarray, " label"]]:
+    new_code = np.full(n_before, -1, dtype=np.int32)
+    new_code[kept] = np.arange(len(kept), dtype=np.int32)
+    rows = new_code[codes] >= 0
+    if not rows.any():
+        raise ValueError("the selection holds no judgement")
+    return new_code, rows
+
+
+def _rectangular(matrix: Any) -> Any:
+    if hasattr(matrix, "to_pandas"):  # polars, pyarrow
+        return matrix.to_pandas().set_axis(range(matrix.shape[0]))
+    if isinstance(matrix, np.ndarray):
+        if matrix.ndim != 2:
+            raise ValueError(f"the matrix has {matrix.ndim} dimensions; expected tasks x workers")
+        return matrix
+    widths = {len(row) for row in matrix}
+    if len(widths) > 1:
+        raise ValueError(f"rows of the matrix have different lengths: {sorted(widths)}")
+    return np.array([list(row) for row in matrix], dtype=object)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value a user typed."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _listed(values: Iterable[Any], most: int = 8) -> str:
+    listed = [repr(_plain(v)) for v in values]
+    more = f", ... ({len(listed):,} in all)" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
