@@ -1,0 +1,61 @@
+"""True labels, worker quality and the next question to ask, from noisy crowd labels.
+
+Public names load on first use: importing the package reads no data and loads no numerical
+library. A new name takes a line in ``_NAMES`` and its twin below ``TYPE_CHECKING``, the one for
+Python and the other for type checkers; a test compares them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from bayescrowd._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from bayescrowd import datasets as datasets
+    from bayescrowd import metrics as metrics
+    from bayescrowd import models as models
+    from bayescrowd import plots as plots
+    from bayescrowd import simulate as simulate
+    from bayescrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from bayescrowd.aggregation.majority import MajorityVote as MajorityVote
+    from bayescrowd.aggregation.majority import Wawa as Wawa
+    from bayescrowd.aggregation.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
+    from bayescrowd.annotations import Annotations as Annotations
+    from bayescrowd.datasets import Dataset as Dataset
+    from bayescrowd.datasets import TableDataset as TableDataset
+    from bayescrowd.datasets import load_dataset as load_dataset
+    from bayescrowd.datasets import load_table as load_table
+    from bayescrowd.reading import read_annotations as read_annotations
+    from bayescrowd.reading import read_truth as read_truth
+
+_SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
+
+_NAMES = {
+    "Annotations": "bayescrowd.annotations",
+    "Dataset": "bayescrowd.datasets",
+    "DawidSkene": "bayescrowd.aggregation.dawid_skene",
+    "MajorityVote": "bayescrowd.aggregation.majority",
+    "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
+    "TableDataset": "bayescrowd.datasets",
+    "Wawa": "bayescrowd.aggregation.majority",
+    "load_dataset": "bayescrowd.datasets",
+    "load_table": "bayescrowd.datasets",
+    "read_annotations": "bayescrowd.reading",
+    "read_truth": "bayescrowd.reading",
+}
+
+__all__ = ["__version__", *_SUBMODULES, *_NAMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_NAMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,194 @@
+"""Dawid and Skene's model: every worker has a confusion matrix of their own.
+
+A. P. Dawid and A. M. Skene (1979), "Maximum likelihood estimation of observer error-rates using
+the EM algorithm", Applied Statistics 28(1). An item i has a true class ``z_i ~ Categorical(p)``,
+and worker k answers l to an item of class j with probability ``pi[k, j, l]``. Given the
+parameters, an item's class has the posterior of their eq. 2.5, and the classes summed out leave
+the likelihood of their eq. 2.7.
+
+Departures: the paper maximises the likelihood, here the parameters have Dirichlet priors; and a
+worker may label any number of items any number of times.
+
+The likelihood is the same under every renaming of the true classes. The prior breaks that
+symmetry: it expects a worker to be right more often than wrong (`Prior`).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+__all__ = [
+    "Labels",
+    "Params",
+    "Prior",
+    "Simulation",
+    "confusion_concentration",
+    "label_log_joint",
+    "label_posterior",
+    "model",
+    "simulate",
+    "simulate_labels",
+]
+
+
+class Labels(NamedTuple):
+    """Observed labels, one entry per label; an item nobody labelled has no entry."""
+
+    item: Int[Array, " label"]
+    """Index of the item, 0..n_items-1."""
+    worker: Int[Array, " label"]
+    """Index of the worker, 0..n_workers-1."""
+    label: Int[Array, " label"]
+    """Class that the worker chose, 0..n_classes-1."""
+
+
+class Params(NamedTuple):
+    """Parameters, as probabilities; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each true class (p in the paper)."""
+    confusion: Float[Array, "worker cls cls"]
+    """Probability of each answer, indexed [worker, true, observed] (pi in the paper)."""
+
+
+class Prior(NamedTuple):
+    """Dirichlet priors; the defaults are those of the R package rater.
+
+    J. M. Pullin, L. C. Gurrin and D. F. Vukcevic (2023), "Statistical models of repeated
+    categorical rating: the R package rater", The R Journal 15(2): 3 pseudo-items per class, and
+    8 pseudo-labels per row of a confusion matrix of which 60 % are right.
+    """
+
+    prevalence: float = 3.0
+    """Pseudo-items of each class."""
+    n_pseudo_labels: float = 8.0
+    """Pseudo-labels in each row of a worker's confusion matrix."""
+    accuracy: float = 0.6
+    """Share of the pseudo-labels on the diagonal, the wrong classes sharing the rest evenly."""
+
+
+class Simulation(NamedTuple):
+    """A crowd drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """True class of each item."""
+    labels: Labels
+    """What the workers answered."""
+
+
+def model(
+    labels: Labels,
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and the labels, true classes summed out.
+
+    Plates: ``prevalence``; ``confusion`` in the plates ``worker`` and ``cls``, the true class;
+    the labels' marginal density, one term per item, in the plate ``item``.
+
+    Parameters
+    ----------
+    labels
+        The observed labels.
+    n_items, n_workers, n_classes
+        Sizes; items and workers without a label and classes that nobody chose count too.
+    prior
+        Concentrations of the Dirichlet priors.
+    """
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
+    with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
+        confusion = numpyro.sample("confusion", _confusion_prior(prior, n_classes))
+    log_joint = label_log_joint(Params(prevalence, confusion), labels, n_items=n_items)
+    with numpyro.plate("item", n_items, dim=-1):
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Log density of each item's labels together with each true class.
+
+    ``log p_j + sum over the item's labels of log pi[k, j, l]``, the logarithm of the numerator
+    of eq. 2.5. Its logsumexp over classes is the item's marginal log-likelihood; an item without
+    labels has the logarithm of the prevalence.
+    """
+    log_answer = jnp.log(params.confusion)[labels.worker, :, labels.label]
+    log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
+    return jnp.log(params.prevalence) + log_answers
+
+
+def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Probability of each item's true class given the parameters (eq. 2.5)."""
+    return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, true classes and the labels.
+
+    Parameters
+    ----------
+    rng_key
+        The source of randomness.
+    item, worker
+        Who labels what: entry t asks ``worker[t]`` about ``item[t]``.
+    n_items, n_workers, n_classes
+        Sizes.
+    prior
+        Concentrations of the Dirichlet priors.
+    """
+    key_prevalence, key_confusion, key_labels = jax.random.split(rng_key, 3)
+    params = Params(
+        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        confusion=_confusion_prior(prior, n_classes).sample(key_confusion, (n_workers,)),
+    )
+    return simulate_labels(key_labels, params, item, worker, n_items=n_items)
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
+    key_truth, key_label = jax.random.split(rng_key)
+    log_prevalence = jnp.log(params.prevalence)
+    truth = jax.random.categorical(key_truth, log_prevalence, shape=(n_items,))
+    log_answer = jnp.log(params.confusion)[worker, truth[item]]
+    label = jax.random.categorical(key_label, log_answer)
+    return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
+
+
+def confusion_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]:
+    """Dirichlet concentrations of a confusion matrix's rows, indexed [true, observed]."""
+    right = prior.n_pseudo_labels * prior.accuracy
+    wrong = prior.n_pseudo_labels * (1 - prior.accuracy) / (n_classes - 1)
+    return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
+
+
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _confusion_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(confusion_concentration(prior, n_classes))

@@ -1,0 +1,17 @@
+"""Checks every call of the package against its annotated types and array shapes."""
+
+import os
+import sys
+
+import hypothesis
+import jaxtyping
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+if "bayescrowd" in sys.modules:
+    raise RuntimeError("bayescrowd was imported before the hook that checks its types")
+jaxtyping.install_import_hook("bayescrowd", "beartype.beartype")
+
+# Compilation makes the first example slow, and a test must not depend on the day's seed.
+hypothesis.settings.register_profile("bayescrowd", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("bayescrowd")
