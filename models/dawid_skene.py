@@ -60,9 +60,9 @@ class Params(NamedTuple):
 class Prior(NamedTuple):
     """Dirichlet priors; the defaults are those of the R package rater.
 
-    J. M. Pullin, L. C. Gurrin and D. F. Vukcevic (2023), "Statistical models of repeated
-    categorical rating: the R package rater", The R Journal 15(2): 3 pseudo-items per class, and
-    8 pseudo-labels per row of a confusion matrix of which 60 % are right.
+    J. M. Pullin, L. C. Gurrin and D. Vukcevic, "Statistical models of repeated categorical
+    rating: the R package rater", arXiv:2010.09335: 3 pseudo-items per class, and 8 pseudo-labels
+    per row of a confusion matrix, of which 60 % are right.
     """
 
     prevalence: float = 3.0
