@@ -44,17 +44,19 @@ _NAMES = {
     "read_truth": "bayescrowd.reading",
 }
 
-__all__ = ["__version__", *_SUBMODULES, *_NAMES]  # noqa: PLE0604
+__all__ = ["__version__", *_SUBMODULES, *_NAMES]
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name on first use (PEP 562)."""
-    if name in _SUBMODULES:
-        return import_module(f"{__name__}.{name}")
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_NAMES[name]), name)
-    return value
+if not TYPE_CHECKING:  # type checkers would take it to mean that every name exists
+
+    def __getattr__(name: str) -> object:
+        """Load a public name on first use (PEP 562)."""
+        if name in _SUBMODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_NAMES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["dawid_skene"]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Load a model's module on first use (PEP 562)."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+if not TYPE_CHECKING:  # type checkers would take it to mean that every name exists
+
+    def __getattr__(name: str) -> ModuleType:
+        """Load a model's module on first use (PEP 562)."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:
