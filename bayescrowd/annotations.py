@@ -10,7 +10,7 @@ by the same worker are ordinary rows. A missing judgement is an absent row.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,9 @@ from typing import Any, Literal, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from jaxtyping import Bool, Int, Shaped
+from narwhals.exceptions import DuplicateError
 
 __all__ = ["MAX_INFERRED_CLASSES", "Annotations"]
 
@@ -78,13 +80,13 @@ class Annotations:
         duplicates: Duplicates = "keep",
         *,
         source: str | None = None,
-        first_row: int = 1,
+        row_number: Callable[[int], int] | None = None,
     ) -> Annotations:
         """Read a long table: pandas, polars, pyarrow or anything else narwhals knows.
 
         Args:
             frame: one row per judgement.
-            task: name of the column of task ids.
+            task: name of the column of task ids; with pandas, a named index level will do.
             worker: name of the column of worker ids.
             label: name of the column of labels: strings, integers, booleans or categoricals.
                 A missing label (None, NaN, empty text) means 'not labelled': the row is
@@ -94,13 +96,14 @@ class Annotations:
             duplicates: what to do with repeated judgements of one task by one worker: 'keep'
                 them as data, raise an 'error', or take the 'first' or 'last' in row order.
             source: name put in front of error messages, such as the file's.
-            first_row: the number by which messages call the first row.
+            row_number: the number by which messages call the row at a position; without it
+                positions are counted from 1.
 
         Raises:
             ValueError: a column is absent, an id is missing, or the labels cannot be classes;
                 the message names row and column.
         """
-        where = _Where(source, first_row)
+        where = _Where(source, row_number)
         if duplicates not in _DUPLICATES:
             raise ValueError(f"duplicates={duplicates!r}: expected one of {', '.join(_DUPLICATES)}")
         table = _eager(frame)
@@ -122,9 +125,7 @@ class Annotations:
         if rows is not None:
             task_codes, worker_codes = task_codes[rows], worker_codes[rows]
             label_codes = label_codes[rows]
-        return _sorted(
-            task_codes, worker_codes, label_codes, tasks, workers, vocabulary, n_dropped
-        )
+        return _sorted(task_codes, worker_codes, label_codes, tasks, workers, vocabulary, n_dropped)
 
     @classmethod
     def from_matrix(cls, matrix: Any, classes: Sequence[Any] | None = None) -> Annotations:
@@ -144,9 +145,9 @@ class Annotations:
         for axis, ids in (("row", wide.index), ("column", wide.columns)):
             if not ids.is_unique:
                 raise ValueError(f"{axis} {ids[ids.duplicated()][0]!r} of the matrix stands twice")
-        n_tasks, n_workers = wide.shape
+        n_workers = wide.shape[1]
         values = pd.Series(wide.to_numpy(dtype=object).ravel(order="C")).infer_objects()
-        codes, vocabulary = _code_labels(values, "matrix", classes, _Where(None, 1))
+        codes, vocabulary = _code_labels(values, "matrix", classes, _Where())
         present = np.flatnonzero(codes >= 0)
         if len(present) == 0:
             raise ValueError("the matrix holds no label at all")
@@ -189,14 +190,17 @@ class Annotations:
             _vocabulary(ids, name)
             for ids, name in ((tasks, "task"), (workers, "worker"), (classes, "class"))
         ]
-        columns = (("task", task), ("worker", worker), ("label", label))
+        columns = [
+            (name, np.asarray(codes))
+            for name, codes in (("task", task), ("worker", worker), ("label", label))
+        ]
         if len({len(codes) for _, codes in columns}) != 1:
             lengths = ", ".join(f"{name} {len(codes)}" for name, codes in columns)
             raise ValueError(f"code arrays differ in length: {lengths}")
         if len(task) == 0:
             raise ValueError("no judgements: the code arrays are empty")
         for (name, codes), vocabulary in zip(columns, vocabularies, strict=True):
-            if not np.issubdtype(np.asarray(codes).dtype, np.integer):
+            if not np.issubdtype(codes.dtype, np.integer):
                 raise TypeError(f"{name} codes have dtype {codes.dtype}; expected integers")
             bad = np.flatnonzero((codes < 0) | (codes >= len(vocabulary)))
             if len(bad):
@@ -206,7 +210,10 @@ class Annotations:
                 )
         if len(vocabularies[2]) < 2:
             raise ValueError("one class only; expected at least two")
-        return _sorted(task, worker, label, *vocabularies, n_dropped=0)
+        # int64: NumPy adds unsigned to signed 64-bit integers as floats.
+        task, worker, label = (codes.astype(np.int64, copy=False) for _, codes in columns)
+        task_ids, worker_ids, class_ids = vocabularies
+        return _sorted(task, worker, label, task_ids, worker_ids, class_ids, n_dropped=0)
 
     @property
     def n_labels(self) -> int:
@@ -337,17 +344,18 @@ class Annotations:
 class _Where(NamedTuple):
     """How messages name a place in the input."""
 
-    source: str | None
+    source: str | None = None
     """The file, if there is one."""
-    first_row: int
-    """Number of the first row."""
+    row_number: Callable[[int], int] | None = None
+    """Number of the row at a position, if it is not the position counted from 1."""
 
     @property
     def prefix(self) -> str:
         return f"{self.source}: " if self.source else ""
 
     def row(self, position: int) -> str:
-        return f"{self.prefix}row {position + self.first_row}"
+        number = position + 1 if self.row_number is None else self.row_number(position)
+        return f"{self.prefix}row {number}"
 
 
 def _roles(task: str, worker: str, label: str) -> list[tuple[str, str]]:
@@ -362,15 +370,23 @@ def _eager(frame: Any) -> nw.DataFrame[Any]:
             f"labels came as {type(frame).__name__}; expected Annotations or a pandas, polars "
             "or pyarrow table with a row per judgement"
         ) from None
+    except DuplicateError:
+        raise ValueError("two columns of the table have the same name") from None
     return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
 def _column(table: nw.DataFrame[Any], name: str, role: str, where: _Where) -> pd.Series:
+    frame = table.to_native()
     if name not in table.columns:
+        if isinstance(frame, pd.DataFrame) and name in frame.index.names:
+            return pd.Series(frame.index.get_level_values(name))
         raise ValueError(
             f"{where.prefix}no column {name!r} for the {role}; the columns are "
             f"{_listed(table.columns)}"
         )
+    if isinstance(frame, pa.Table):
+        # narwhals 2.28 loses the missing values and the order of dictionary columns.
+        return frame[name].to_pandas()
     return table[name].to_pandas()
 
 
@@ -378,7 +394,7 @@ def _code_ids(
     values: pd.Series, column: str, role: str, where: _Where
 ) -> tuple[Int[np.ndarray, " label"], pd.Index]:
     """Codes into the sorted ids; an id must never be missing."""
-    codes, ids = _factorize(values)
+    codes, ids = _factorize(values, column, where)
     missing = np.flatnonzero(codes < 0)
     if len(missing):
         raise ValueError(
@@ -396,7 +412,7 @@ def _code_labels(
     declared = classes
     if declared is None and isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
         declared = list(values.dtype.categories)
-    codes, found = _factorize(values)
+    codes, found = _factorize(values, column, where)
     if declared is not None:
         vocabulary = _vocabulary([_plain(c) for c in declared], "class")
         to_class = vocabulary.get_indexer(found)
@@ -413,11 +429,10 @@ def _code_labels(
         vocabulary = pd.Index(found.take(natural), name="class")
         to_class = np.empty(len(found), dtype=np.int64)
         to_class[natural] = np.arange(len(found))
-    if len(vocabulary) < 2:
-        only = f" ({_plain(vocabulary[0])!r})" if len(vocabulary) else ""
+    if len(vocabulary) < 2 and len(found):
         raise ValueError(
-            f"{where.prefix}column {column!r} holds one class only{only}; expected at least two "
-            "(pass classes to name those that nobody chose)"
+            f"{where.prefix}column {column!r} holds one class only ({_plain(vocabulary[0])!r}); "
+            "expected at least two (pass classes to name those that nobody chose)"
         )
     # The appended -1 is what a missing label's code -1 picks.
     return np.append(to_class, -1)[codes].astype(np.int32), vocabulary
@@ -427,11 +442,11 @@ def _refuse_non_classes(
     found: pd.Index, codes: Int[np.ndarray, " label"], column: str, where: _Where
 ) -> None:
     if pd.api.types.is_float_dtype(found.dtype) and len(found):
-        fractional = np.flatnonzero(found != np.floor(found))
+        fractional = np.flatnonzero(~_is_whole(found))
         row = int(np.flatnonzero(np.isin(codes, fractional))[0])
         raise ValueError(
-            f"{where.row(row)}, column {column!r}: {found[codes[row]]} is a fractional number; "
-            "expected labels that name classes"
+            f"{where.row(row)}, column {column!r}: {found[codes[row]]} is not a whole "
+            "number; expected labels that name classes"
         )
     if len(found) > MAX_INFERRED_CLASSES:
         examples = ", ".join(repr(_plain(v)) for v in found[:3])
@@ -442,23 +457,44 @@ def _refuse_non_classes(
         )
 
 
-def _factorize(values: pd.Series) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+def _factorize(
+    values: pd.Series, column: str, where: _Where
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
     """Codes and distinct values; None, NaN and empty text get the code -1."""
-    codes, found = pd.factorize(values, use_na_sentinel=True)
-    ids = pd.Index(found.categories.take(found.codes) if hasattr(found, "categories") else found)
-    if pd.api.types.is_float_dtype(ids.dtype) and np.all(ids == np.floor(ids)):
+    try:
+        codes, found = pd.factorize(values, use_na_sentinel=True)
+    except TypeError:
+        row, bad = next((i, v) for i, v in enumerate(values) if not isinstance(v, Hashable))
+        raise ValueError(
+            f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
+            "a number or a truth value"
+        ) from None
+    ids = pd.Index(found)
+    if isinstance(ids, pd.CategoricalIndex):
+        ids = ids.categories.take(ids.codes)
+    if ids.dtype != pd.Index(["text"]).dtype and not isinstance(ids.dtype, np.dtype):
+        ids = ids.astype(object)  # nullable and Arrow dtypes: nothing is missing any more
+    if ids.dtype == object:
+        ids = ids.infer_objects()
+    if pd.api.types.is_float_dtype(ids.dtype) and _is_whole(ids).all():
         ids = ids.astype(np.int64)  # integers next to a missing value arrive as floats
-    elif ids.dtype == object and all(isinstance(v, bool | np.bool_) for v in ids):
-        ids = ids.astype(bool)
-    if pd.api.types.is_string_dtype(ids.dtype) or ids.dtype == object:
-        # Values that are no text give NaN here, which does not equal "".
-        blank = np.asarray(ids.str.strip() == "", dtype=bool)
+    if pd.api.types.is_string_dtype(ids.dtype):  # object counts as text here
+        if ids.dtype == object:
+            blank = np.array([isinstance(v, str) and not v.strip() for v in ids], dtype=bool)
+        else:
+            blank = np.asarray(ids.str.strip() == "", dtype=bool)
         if blank.any():
             kept = np.flatnonzero(~blank)
             renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
             renumbered[kept] = np.arange(len(kept))
             codes, ids = renumbered[codes], ids.take(kept)
     return codes, ids
+
+
+def _is_whole(numbers: pd.Index) -> Bool[np.ndarray, " id"]:
+    """Whether each float stands for one integer exactly."""
+    values = numbers.to_numpy()
+    return (values == np.floor(values)) & (np.abs(values) < 2**53)
 
 
 def natural_key(value: Any) -> tuple[str, list[tuple[int, Any]], str]:
@@ -532,8 +568,15 @@ def _sorted(
     else:
         order = np.lexsort((label, worker, task))
         task, worker, label = task[order], worker[order], label[order]
-    codes = (_frozen(column.astype(np.int32)) for column in (task, worker, label))
-    return Annotations(*codes, tasks, workers, classes, n_dropped)
+    return Annotations(
+        _frozen(task.astype(np.int32)),
+        _frozen(worker.astype(np.int32)),
+        _frozen(label.astype(np.int32)),
+        tasks,
+        workers,
+        classes,
+        n_dropped,
+    )
 
 
 def _positions(vocabulary: pd.Index, ids: Iterable[Any], what: str) -> Int[np.ndarray, " kept"]:
@@ -565,6 +608,8 @@ def _rectangular(matrix: Any) -> Any:
         if matrix.ndim != 2:
             raise ValueError(f"the matrix has {matrix.ndim} dimensions; expected tasks x workers")
         return matrix
+    if any(np.ndim(row) == 0 for row in matrix):
+        raise ValueError("the matrix has 1 dimension; expected tasks x workers")
     widths = {len(row) for row in matrix}
     if len(widths) > 1:
         raise ValueError(f"rows of the matrix have different lengths: {sorted(widths)}")
