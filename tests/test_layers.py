@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [
     {"_version"},
     {"annotations"},
-    {"reading", "simulate", "dataset", "datasets", "metrics", "information"},
+    {"reading", "designs", "simulate", "dataset", "datasets", "metrics", "information"},
     {"models"},
     {"aggregation", "mixture"},
     {"selection"},

@@ -1,6 +1,8 @@
 """A wheel and a source archive, built and installed as a stranger would, hold the whole package."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,27 @@ def test_packages_listed_are_the_packages_in_the_tree():
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
     assert listed == sorted(listed)
     assert set(listed) == tree_packages(ROOT)
+
+
+def test_package_imports_only_what_it_depends_on():
+    """An import that only the test extra brings would fail on a user's machine."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        requirements = tomllib.load(file)["project"]["dependencies"]
+    promised = {"bayescrowd", *(re.match(r"[\w-]+", line)[0] for line in requirements)}
+    distributions = packages_distributions()
+    for path in [*(ROOT / "bayescrowd").rglob("*.py"), *(ROOT / "models").rglob("*.py")]:
+        for name in top_level_imports(path) - sys.stdlib_module_names - {"bayescrowd"}:
+            assert promised.intersection(distributions[name]), f"{path.name} imports {name}"
+
+
+def top_level_imports(path):
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
 
 
 def test_control_a_forgotten_package_is_noticed(tmp_path):
