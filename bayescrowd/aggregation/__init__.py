@@ -1,0 +1,1 @@
+"""Estimators that turn noisy judgements into labels: one file per method, one protocol."""

@@ -1,0 +1,258 @@
+"""Dawid and Skene's estimator: worker confusion matrices and true classes by EM.
+
+Dawid and Skene 1979, 'Maximum likelihood estimation of observer error-rates using the EM
+algorithm'. A task's class k has probability p_k; worker w answers l to a task of class k with
+probability pi_wkl, whatever the others answer. EM alternates
+
+    E-step (eq. 2.5):  P(k | labels of the task)  proportional to  p_k prod pi_wkl
+    M-step (eq. 2.3):  pi_wkl = expected share of label l among w's labels on tasks of class k
+    M-step (eq. 2.4):  p_k = mean of P(k | labels) over tasks
+
+The engine that runs it is `em.py`. Departures from the paper: pseudo-counts on the confusion rows
+(`smoothing.py`; zero gives the paper's estimator), and restarts, since the likelihood has several
+maxima: on the paper's own data the start from vote shares ends at -190.73, below the best, -189.41.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+
+from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, maximise
+from bayescrowd.aggregation.protocol import (
+    Aggregation,
+    Aggregator,
+    counts_by_worker,
+    estimate_of,
+    incidence,
+    vote_shares,
+)
+from bayescrowd.aggregation.smoothing import Smoothing, mean_rows, smoothed_rows
+from bayescrowd.annotations import Annotations
+
+__all__ = ["DawidSkene", "EMAggregator"]
+
+_SMOOTHINGS = get_args(Smoothing)
+
+
+class EMAggregator(Aggregator):
+    """What the EM estimators share: starts, restarts, alignment. See `DawidSkene`."""
+
+    def __init__(
+        self,
+        *,
+        init: str | pd.DataFrame | np.ndarray = "majority",
+        n_init: int = 1,
+        prior: Literal["learned", "uniform"] = "learned",
+        smoothing: Smoothing = "pooled",
+        pseudo_counts: float = 1.0,
+        n_iter: int = 200,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.init = init
+        self.n_init = n_init
+        self.prior = prior
+        self.smoothing = smoothing
+        self.pseudo_counts = pseudo_counts
+        self.n_iter = n_iter
+        self.tol = tol
+        self.seed = seed
+
+    @abstractmethod
+    def _confusions(
+        self,
+        counts: Float[np.ndarray, "worker cls observed"],
+        centre: Float[np.ndarray, "row outcome"] | None,
+    ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
+        """Confusion matrices from expected counts, their log prior density, the crowd's mean."""
+
+    @abstractmethod
+    def _interchangeable(self, n_classes: int) -> bool:
+        """Whether renaming the hidden classes leaves the objective as it is."""
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        self._check_parameters()
+        labels = incidence(ann, fixed)
+        best: EMResult | None = None
+        for start in range(self.n_init):
+            result = self._run(labels, ann, fixed, start)
+            if best is None or result.trace[-1] > best.trace[-1]:
+                best = result
+        assert best is not None  # n_init >= 1
+        if (fixed < 0).all() and self._interchangeable(ann.n_classes):
+            best = self._aligned(best, labels)
+        if not best.converged and self.tol > 0:
+            warnings.warn(
+                f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
+                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
+                "exactly n_iter",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self._aggregation(best, ann)
+
+    def _run(
+        self, labels: Incidence, ann: Annotations, fixed: Int[np.ndarray, " item"], start: int
+    ) -> EMResult:
+        estimate = None
+        posterior = vote_shares(ann, fixed)
+        if start > 0 or (isinstance(self.init, str) and self.init == "random"):
+            # Start s of seed r is the same whatever n_init is.
+            rng = np.random.default_rng([self.seed, start])
+            posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
+        elif not isinstance(self.init, str):
+            uniform = np.full(ann.n_classes, 1.0 / ann.n_classes)
+            estimate = estimate_of(_given_confusions(self.init, ann), uniform)
+        return maximise(
+            labels, posterior, self._m_step, n_iter=self.n_iter, tol=self.tol, estimate=estimate
+        )
+
+    def _m_step(self, sweep: Sweep, previous: Estimate | None) -> Estimate:
+        n_classes = len(sweep.class_counts)
+        counts = counts_by_worker(sweep.counts, n_classes)
+        confusions, penalty, centre = self._confusions(counts, previous and previous.centre)
+        priors = sweep.class_counts / sweep.class_counts.sum()
+        if self.prior == "uniform":
+            priors = np.full(n_classes, 1.0 / n_classes)
+        return estimate_of(confusions, priors, penalty, centre)
+
+    def _aligned(self, result: EMResult, labels: Incidence) -> EMResult:
+        """Name the hidden classes so that most labels agree with them, crowd-wide."""
+        crowd = counts_by_worker(result.counts, labels.n_classes).sum(axis=0)
+        named = linear_sum_assignment(crowd, maximize=True)[1]
+        if (named == np.arange(labels.n_classes)).all():
+            return result
+        posterior = np.empty_like(result.posterior)
+        posterior[:, named] = result.posterior
+        renamed = maximise(labels, posterior, self._m_step, n_iter=1, tol=0.0)
+        return renamed._replace(trace=result.trace, converged=result.converged)
+
+    def _aggregation(self, result: EMResult, ann: Annotations) -> Aggregation:
+        confusions = counts_by_worker(np.exp(result.estimate.log_table), ann.n_classes)
+        counts = counts_by_worker(result.counts, ann.n_classes)
+        confusions = np.where(
+            ann.labels_per_worker[:, None, None] > 0, confusions, mean_rows(counts)
+        )
+        priors = np.exp(result.estimate.log_prior)
+        return Aggregation(
+            result.posterior,
+            priors / priors.sum(),
+            confusions / confusions.sum(axis=2, keepdims=True),
+            counts,
+            result.log_likelihood,
+            result.trace,
+            result.converged,
+        )
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.init, str) and self.init not in ("majority", "random"):
+            raise ValueError(f"init={self.init!r}: expected 'majority', 'random' or matrices")
+        if self.prior not in ("learned", "uniform"):
+            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
+        if self.smoothing not in _SMOOTHINGS:
+            raise ValueError(
+                f"smoothing={self.smoothing!r}: expected one of {', '.join(_SMOOTHINGS)}"
+            )
+        if not (np.isfinite(self.pseudo_counts) and self.pseudo_counts >= 0):
+            raise ValueError(f"pseudo_counts={self.pseudo_counts}: expected a finite number >= 0")
+        if self.n_init < 1 or self.n_iter < 1:
+            raise ValueError(
+                f"n_init={self.n_init}, n_iter={self.n_iter}: expected at least 1 of each"
+            )
+        if not self.tol >= 0:
+            raise ValueError(f"tol={self.tol}: expected a number >= 0")
+
+
+class DawidSkene(EMAggregator):
+    """Dawid–Skene EM with full confusion matrices.
+
+    Args:
+        init: 'majority' starts from vote shares; 'random' from a random posterior; confusion
+            matrices start from themselves: an array [true, observed] for everybody, an array
+            [worker, true, observed], or a table like `confusions_`.
+        n_init: number of starts; the first as `init` says, the others random. The highest
+            objective wins, and hidden classes are named so that most labels agree with them.
+        prior: class prior 'learned' or 'uniform'.
+        smoothing: where the pseudo-counts of a confusion row go: 'flat', 'diagonal', or 'pooled'
+            toward the crowd's mean matrix. They hold on every iteration.
+        pseudo_counts: how many per row; 0 is the estimator of the paper. The default, one label
+            pooled, has errors of 10.2, 7.2, 29.1 and 15.7 % on bluebird, rte, trec and dog
+            (without: 10.2, 7.2, 29.8, 15.7).
+        n_iter: most iterations.
+        tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
+        seed: random starts and ties.
+
+    Attributes:
+        trace_: log-likelihood plus log prior density after each iteration, nats; never falls.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aaa"), list("bba")])
+        >>> est = bc.DawidSkene().fit(ann)
+        >>> est.labels_.to_list()
+        ['a', 'b', 'a', 'b']
+        >>> est.worker_quality_["accuracy"].round(1).to_list()
+        [1.0, 1.0, 0.5]
+    """
+
+    def _confusions(
+        self,
+        counts: Float[np.ndarray, "worker cls observed"],
+        centre: Float[np.ndarray, "row outcome"] | None,
+    ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
+        n_classes = counts.shape[1]
+        base = {
+            "flat": np.full((n_classes, n_classes), 1.0 / n_classes),
+            "diagonal": np.eye(n_classes),
+            "pooled": None,
+        }[self.smoothing]
+        return smoothed_rows(counts, base=base, pseudo_counts=self.pseudo_counts, centre=centre)
+
+    def _interchangeable(self, n_classes: int) -> bool:
+        return self.smoothing != "diagonal" or self.pseudo_counts == 0
+
+
+def _given_confusions(
+    init: pd.DataFrame | np.ndarray, ann: Annotations
+) -> Float[np.ndarray, "worker cls observed"]:
+    """Starting matrices of all workers, checked."""
+    n_workers, n_classes = ann.n_workers, ann.n_classes
+    matrices: np.ndarray
+    if isinstance(init, pd.DataFrame):
+        index = pd.MultiIndex.from_product([ann.workers, ann.classes])
+        unknown = ann.classes.difference(init.columns)
+        if len(unknown) or init.index.nlevels != 2:
+            raise ValueError(
+                "init: expected a table indexed (worker, true) with a column per class"
+            )
+        matrices = init[list(ann.classes)].reindex(index).to_numpy(dtype=float)
+        matrices = matrices.reshape(n_workers, n_classes, n_classes)
+        absent = np.isnan(matrices).any(axis=(1, 2))
+        if absent.all():
+            raise ValueError("init: no worker of the labels has all rows in the table")
+        matrices[absent] = matrices[~absent].mean(axis=0)
+    else:
+        matrices = np.asarray(init, dtype=float)
+        if matrices.shape not in ((n_classes, n_classes), (n_workers, n_classes, n_classes)):
+            raise ValueError(
+                f"init has shape {matrices.shape}; expected ({n_classes}, {n_classes}) or "
+                f"({n_workers}, {n_classes}, {n_classes})"
+            )
+        matrices = np.broadcast_to(matrices, (n_workers, n_classes, n_classes))
+    sums = matrices.sum(axis=2)
+    bad = np.argwhere(~((matrices >= 0).all(axis=2) & (np.abs(sums - 1) < 1e-6)))
+    if len(bad):
+        worker, true = bad[0]
+        raise ValueError(
+            f"init: row of worker {ann.workers[worker]!r}, true class {ann.classes[true]!r} sums "
+            f"to {sums[worker, true]:g}; expected probabilities that sum to 1"
+        )
+    return matrices

@@ -1,0 +1,136 @@
+"""Majority vote, and Wawa: a vote weighted by agreement with the majority.
+
+Wawa (worker agreement with aggregate): every worker weighs as much as the share of their labels
+that agrees with the plain majority; the weighted vote decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from bayescrowd.aggregation.protocol import (
+    TIE,
+    Aggregation,
+    Aggregator,
+    described,
+    shares,
+    vote_shares,
+    with_known,
+)
+from bayescrowd.annotations import Annotations
+
+__all__ = ["MajorityVote", "Wawa"]
+
+
+class MajorityVote(Aggregator):
+    """The class that most workers chose.
+
+    `probas_` holds each class's share of the task's votes: tied classes have equal shares, so
+    that scoring splits ties evenly. `labels_` breaks ties by the seed, and `n_ties_` says how
+    many there were. A task without votes has equal shares of all classes.
+
+    Args:
+        weights: worker -> weight of each of their votes, at least 0; workers not named weigh 1.
+        seed: decides ties.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([["a", "a", "b"], ["b", None, "b"]])
+        >>> bc.MajorityVote().fit_predict(ann).to_list()
+        ['a', 'b']
+        >>> bc.MajorityVote(weights={2: 5.0}).fit_predict(ann).to_list()
+        ['b', 'b']
+    """
+
+    def __init__(
+        self, *, weights: pd.Series | Mapping[Any, float] | None = None, seed: int = 0
+    ) -> None:
+        self.weights = weights
+        self.seed = seed
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        weights = _worker_weights(self.weights, ann.workers)
+        return described(ann, with_known(shares(_weighted_votes(ann, weights)), fixed))
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        return shares(
+            _weighted_votes(ann, _worker_weights(self.weights, ann.workers, strict=False))
+        )
+
+
+class Wawa(Aggregator):
+    """Majority vote weighted by each worker's agreement with the plain majority.
+
+    Known labels (`gold`) stand in for the majority where they are given.
+
+    Args:
+        seed: decides ties.
+
+    Attributes:
+        skills_: share of each worker's labels that agree with the majority; a tie between t
+            classes counts 1/t for each of them.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([["a", "a", "b"], ["b", "b", "b"]])
+        >>> bc.Wawa().fit(ann).skills_.to_list()
+        [1.0, 1.0, 0.5]
+    """
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        majority = vote_shares(ann, fixed)
+        leading = majority >= majority.max(axis=1, keepdims=True) - TIE
+        agreement = (leading / leading.sum(axis=1, keepdims=True))[ann.task_codes, ann.label_codes]
+        agreed = np.bincount(ann.worker_codes, agreement, minlength=ann.n_workers)
+        n_labels = ann.labels_per_worker
+        mean = agreed.sum() / ann.n_labels
+        skills = np.where(n_labels > 0, agreed / np.maximum(n_labels, 1), mean)
+        self.skills_ = pd.Series(skills, index=ann.workers, name="skill")
+        self._mean_skill = mean
+        return described(ann, with_known(shares(_weighted_votes(ann, skills)), fixed))
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        skills = np.append(self.skills_.to_numpy(), self._mean_skill)[known]
+        return shares(_weighted_votes(ann, skills))
+
+
+def _weighted_votes(
+    ann: Annotations, weights: Float[np.ndarray, " worker"]
+) -> Float[np.ndarray, "item cls"]:
+    if (weights == 1).all():
+        return ann.votes.astype(float)
+    flat = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+    votes = np.bincount(flat, weights[ann.worker_codes], minlength=ann.n_tasks * ann.n_classes)
+    return votes.reshape(ann.n_tasks, ann.n_classes)
+
+
+def _worker_weights(
+    weights: pd.Series | Mapping[Any, float] | None, workers: pd.Index, strict: bool = True
+) -> Float[np.ndarray, " worker"]:
+    full = np.ones(len(workers))
+    if weights is None:
+        return full
+    given = pd.Series(weights, dtype=float)
+    bad = given[~(given >= 0) | np.isinf(given)]
+    if len(bad):
+        raise ValueError(
+            f"weight {bad.iloc[0]} of worker {bad.index[0]!r}: expected a finite number >= 0"
+        )
+    positions = workers.get_indexer(given.index)
+    if strict and (positions < 0).any():
+        unknown = given.index[int(np.flatnonzero(positions < 0)[0])]
+        raise ValueError(f"weights name worker {unknown!r}, who has no labels here")
+    full[positions[positions >= 0]] = given.to_numpy()[positions >= 0]
+    return full

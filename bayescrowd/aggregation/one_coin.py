@@ -1,0 +1,91 @@
+"""One-coin Dawid–Skene: a single accuracy per worker.
+
+Worker w answers rightly with probability a_w and else picks one of the K - 1 wrong classes evenly,
+whatever the true class: Dawid and Skene's model with pi_wkk = a_w and pi_wkl = (1 - a_w) / (K - 1).
+One number per worker is learned from few labels; systematic confusions it cannot see. The E-step is
+Dawid and Skene's (eq. 2.5); the M-step's accuracy is the expected share of right labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bayescrowd.aggregation.dawid_skene import EMAggregator
+from bayescrowd.aggregation.smoothing import Smoothing, smoothed_rows
+
+__all__ = ["OneCoinDawidSkene"]
+
+
+class OneCoinDawidSkene(EMAggregator):
+    """Dawid–Skene EM with one accuracy per worker.
+
+    Args:
+        init: as for `DawidSkene`.
+        n_init: as for `DawidSkene`.
+        prior: class prior 'uniform' or 'learned'. Learned priors tempt a model with one number
+            per worker to call everything the commoner class: bluebird 27.8 % against 41.7 %.
+        smoothing: where the pseudo-counts of a worker's accuracy go: 'flat' as if by guessing
+            among the classes, 'diagonal' on right answers, 'pooled' toward the crowd's accuracy.
+        pseudo_counts: how many per worker.
+        n_iter: most iterations.
+        tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
+        seed: random starts and ties.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("ccb"), list("bbb"), list("aac")])
+        >>> bc.OneCoinDawidSkene().fit(ann).labels_.to_list()
+        ['a', 'c', 'b', 'a']
+    """
+
+    def __init__(
+        self,
+        *,
+        init: str | pd.DataFrame | np.ndarray = "majority",
+        n_init: int = 1,
+        prior: Literal["learned", "uniform"] = "uniform",
+        smoothing: Smoothing = "pooled",
+        pseudo_counts: float = 1.0,
+        n_iter: int = 200,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            init=init,
+            n_init=n_init,
+            prior=prior,
+            smoothing=smoothing,
+            pseudo_counts=pseudo_counts,
+            n_iter=n_iter,
+            tol=tol,
+            seed=seed,
+        )
+
+    def _confusions(
+        self,
+        counts: Float[np.ndarray, "worker cls observed"],
+        centre: Float[np.ndarray, "row outcome"] | None,
+    ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
+        n_classes = counts.shape[1]
+        right = np.einsum("wkk->w", counts)
+        wrong = counts.sum(axis=(1, 2)) - right
+        base = {
+            "flat": np.array([[1.0 / n_classes, 1.0 - 1.0 / n_classes]]),
+            "diagonal": np.array([[1.0, 0.0]]),
+            "pooled": None,
+        }[self.smoothing]
+        outcomes = np.stack([right, np.maximum(wrong, 0.0)], axis=1)[:, None, :]
+        rows, penalty, centre = smoothed_rows(
+            outcomes, base=base, pseudo_counts=self.pseudo_counts, centre=centre
+        )
+        accuracy = rows[:, 0, 0, None, None]
+        other = (1.0 - accuracy) / (n_classes - 1)
+        return np.where(np.eye(n_classes, dtype=bool), accuracy, other), penalty, centre
+
+    def _interchangeable(self, n_classes: int) -> bool:
+        # With two classes, swapping them and every accuracy for its complement changes nothing.
+        return n_classes == 2 and (self.smoothing != "diagonal" or self.pseudo_counts == 0)

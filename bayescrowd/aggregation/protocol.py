@@ -1,0 +1,299 @@
+"""What every aggregator does: fit, predict, and describe its workers.
+
+An aggregator states one thing, `_aggregate`: P(class) for each task, with the parameters behind
+it. The rest stands here once: reading the input, known labels, deciding ties, the pandas objects
+indexed by the user's ids, prediction for new tasks, and the description of workers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from bayescrowd.aggregation.em import Estimate, Incidence, log_floored
+from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.annotations import Annotations
+
+__all__ = ["Aggregation", "Aggregator", "as_annotations", "incidence", "worker_quality"]
+
+TIE = 1e-9
+"""Classes whose probability is this close to the largest share the first place."""
+
+SPAMMER_INFORMEDNESS = 0.25
+"""A worker is called a spammer when even the upper bound of the informedness is below this."""
+
+Gold = pd.Series | Mapping[Any, Any] | None
+
+
+class Aggregation(NamedTuple):
+    """What a method finds out; everything else follows from it."""
+
+    posterior: Float[np.ndarray, "item cls"]
+    """P(class) of each task."""
+    priors: Float[np.ndarray, " cls"]
+    """P(class) before seeing labels."""
+    confusions: Float[np.ndarray, "worker cls observed"]
+    """P(observed | true) of each worker."""
+    counts: Float[np.ndarray, "worker cls observed"]
+    """Expected number of labels behind each confusion entry."""
+    log_likelihood: float
+    """log P(labels) under priors and confusions, nats."""
+    trace: Float[np.ndarray, " iteration"]
+    """Objective after each iteration; empty for methods that do not iterate."""
+    converged: bool
+    """Whether the iteration met its tolerance; True for methods that do not iterate."""
+
+
+class Aggregator(BaseEstimator):
+    """Base of all aggregators; scikit-learn's parameter protocol over annotations.
+
+    Attributes:
+        labels_: most probable class of each task; exact ties are broken by the seed.
+        probas_: P(class) of each task, tasks x classes.
+        priors_: P(class) before seeing labels.
+        confusions_: P(observed | true), indexed (worker, true).
+        worker_quality_: per worker: accuracy, information (nats), n_labels, flag.
+        log_likelihood_: log P(labels) under priors_ and confusions_, nats.
+        trace_, n_iter_, converged_: the course of the iteration, where there is one.
+        n_ties_: number of tasks whose first place is shared.
+    """
+
+    seed: int
+
+    @abstractmethod
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        """Find the classes; `fixed` is the class of tasks whose truth is known, else -1."""
+
+    def fit(self, data: Any, gold: Gold = None) -> Self:
+        """Learn from labels.
+
+        Args:
+            data: `Annotations`, or a table with the columns task, worker and label.
+            gold: task -> label for tasks whose truth is known and may be used.
+        """
+        ann = as_annotations(data)
+        fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
+        found = self._aggregate(ann, fixed)
+        self.classes_, self.workers_ = ann.classes, ann.workers
+        self.probas_ = pd.DataFrame(found.posterior, index=ann.tasks, columns=ann.classes)
+        self.labels_, self.n_ties_ = _decide(self.probas_, self.seed)
+        self.priors_ = pd.Series(found.priors, index=ann.classes, name="prior")
+        self.confusions_ = _confusion_frame(found.confusions, ann)
+        self.worker_quality_ = worker_quality(
+            found.confusions, found.counts, found.priors, ann.labels_per_worker, ann.workers
+        )
+        self.log_likelihood_ = found.log_likelihood
+        self.trace_ = found.trace
+        self.n_iter_ = len(found.trace)
+        self.converged_ = found.converged
+        self._crowd_confusion = mean_rows(found.counts)
+        return self
+
+    def fit_predict(self, data: Any, gold: Gold = None) -> pd.Series:
+        """Fit and return `labels_`."""
+        return self.fit(data, gold).labels_
+
+    def fit_predict_proba(self, data: Any, gold: Gold = None) -> pd.DataFrame:
+        """Fit and return `probas_`."""
+        return self.fit(data, gold).probas_
+
+    def predict(self, data: Any) -> pd.Series:
+        """Most probable class of new tasks; see `predict_proba`."""
+        return _decide(self.predict_proba(data), self.seed)[0]
+
+    def predict_proba(self, data: Any) -> pd.DataFrame:
+        """P(class) of new tasks labelled by the workers of the fit, tasks x classes.
+
+        A worker whom the fit did not see has the crowd's mean confusion matrix.
+        """
+        check_is_fitted(self)
+        ann = self._recoded(data)
+        known = self.workers_.get_indexer(ann.workers)
+        return pd.DataFrame(
+            self._posterior_of_new(ann, known), index=ann.tasks, columns=self.classes_
+        )
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        """P(class) of new tasks; `known` is each worker's place in the fit, -1 if unseen."""
+        n_classes = len(self.classes_)
+        fitted = self.confusions_.to_numpy().reshape(-1, n_classes, n_classes)
+        confusions = np.concatenate([fitted, self._crowd_confusion[None]])[known]
+        estimate = estimate_of(confusions, self.priors_.to_numpy())
+        posterior = np.empty((ann.n_tasks, n_classes))
+        incidence(ann).sweep(estimate, posterior)
+        return posterior
+
+    def _recoded(self, data: Any) -> Annotations:
+        """New labels with the classes of the fit."""
+        ann = as_annotations(data, classes=self.classes_)
+        if ann.classes.equals(self.classes_):
+            return ann
+        codes = self.classes_.get_indexer(ann.classes)
+        used = codes[ann.label_codes]
+        if (used < 0).any():
+            unknown = ann.classes[ann.label_codes[np.flatnonzero(used < 0)[0]]]
+            raise ValueError(f"label {unknown!r} is not one of the fitted classes")
+        return Annotations.from_codes(
+            ann.task_codes,
+            ann.worker_codes,
+            used,
+            tasks=ann.tasks,
+            workers=ann.workers,
+            classes=self.classes_,
+        )
+
+
+def as_annotations(data: Any, classes: pd.Index | None = None) -> Annotations:
+    """`data` itself if it is Annotations, else read as a task/worker/label table."""
+    if isinstance(data, Annotations):
+        return data
+    return Annotations.from_frame(data, classes=None if classes is None else list(classes))
+
+
+def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> Incidence:
+    """The labels as tasks x (worker, label) symbols."""
+    n_symbols = ann.n_workers * ann.n_classes
+    dtype = np.int32 if n_symbols < 2**31 else np.int64
+    return Incidence(
+        ann.task_offsets,
+        ann.worker_codes.astype(dtype) * ann.n_classes + ann.label_codes,
+        n_symbols=n_symbols,
+        n_classes=ann.n_classes,
+        fixed=fixed,
+    )
+
+
+def counts_by_worker(
+    counts: Float[np.ndarray, "symbol cls"], n_classes: int
+) -> Float[np.ndarray, "worker cls observed"]:
+    """Counts per (worker, label) symbol and class as [worker, true, observed]."""
+    return counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
+
+
+def estimate_of(
+    confusions: Float[np.ndarray, "worker cls observed"],
+    priors: Float[np.ndarray, " cls"],
+    penalty: float = 0.0,
+    centre: Float[np.ndarray, "cls observed"] | None = None,
+) -> Estimate:
+    """Confusion matrices in the form the E-step needs."""
+    n_classes = len(priors)
+    log_table = log_floored(confusions).transpose(0, 2, 1).reshape(-1, n_classes)
+    return Estimate(log_table, log_floored(priors), penalty, centre)
+
+
+def vote_shares(ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Float[np.ndarray, "item cls"]:
+    """Share of each task's labels per class, uniform without labels, the truth where known."""
+    return with_known(shares(ann.votes.astype(float)), fixed)
+
+
+def shares(votes: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
+    """Rows scaled to sum to one, uniform where a row is empty."""
+    totals = votes.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / votes.shape[1])
+
+
+def with_known(
+    posterior: Float[np.ndarray, "item cls"], fixed: Int[np.ndarray, " item"]
+) -> Float[np.ndarray, "item cls"]:
+    """The posterior with certainty where the truth is known."""
+    known = np.flatnonzero(fixed >= 0)
+    if len(known) == 0:
+        return posterior
+    posterior = posterior.copy()
+    posterior[known] = np.eye(posterior.shape[1])[fixed[known]]
+    return posterior
+
+
+def described(
+    ann: Annotations,
+    posterior: Float[np.ndarray, "item cls"],
+    *,
+    trace: Any = (),
+    converged: bool = True,
+) -> Aggregation:
+    """The aggregation of a method without a label model, seen through Dawid and Skene's.
+
+    Priors and confusion matrices are the ones its answers imply (one M-step), and the
+    log-likelihood is theirs, so that methods can be compared.
+    """
+    labels = incidence(ann)
+    counts = counts_by_worker(labels.counts(posterior), ann.n_classes)
+    totals = counts.sum(axis=2, keepdims=True)
+    confusions = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), mean_rows(counts))
+    priors = posterior.mean(axis=0)
+    sweep = labels.sweep(estimate_of(confusions, priors), np.empty_like(posterior))
+    return Aggregation(
+        posterior, priors, confusions, counts, sweep.log_likelihood, np.asarray(trace), converged
+    )
+
+
+def worker_quality(
+    confusions: Float[np.ndarray, "worker cls observed"],
+    counts: Float[np.ndarray, "worker cls observed"],
+    priors: Float[np.ndarray, " cls"],
+    n_labels: Int[np.ndarray, " worker"],
+    workers: pd.Index,
+) -> pd.DataFrame:
+    """Per worker: how often right, how much told, how many labels, and a warning flag.
+
+    * accuracy: sum_k P(k) P(k | k), the chance that a label is right;
+    * information: mutual information of label and truth, nats; an adversary can have much;
+    * flag: 'adversary' if the informedness (the mean of P(k | k), scaled so that guessing is 0
+      and perfection 1) is below 0 by two standard errors; 'spammer' if it is below
+      `SPAMMER_INFORMEDNESS` by two standard errors; else ''. A worker with few labels is
+      therefore not accused.
+    """
+    n_classes = len(priors)
+    right = np.einsum("wkk->wk", confusions)
+    joint = priors[:, None] * confusions
+    observed = joint.sum(axis=1, keepdims=True)
+    ratio = log_floored(confusions) - log_floored(observed)
+    information = np.maximum((joint * ratio).sum(axis=(1, 2)), 0.0)
+    informedness = (n_classes * right.mean(axis=1) - 1) / (n_classes - 1)
+    # Laplace's rule keeps a row of three right out of three from claiming certainty.
+    row_total = counts.sum(axis=2)
+    shrunk = (np.einsum("wkk->wk", counts) + 1) / (row_total + 2)
+    variance = (shrunk * (1 - shrunk) / (row_total + 3)).sum(axis=1) / (n_classes - 1) ** 2
+    upper = informedness + 2 * np.sqrt(variance)
+    flag = np.select([upper < 0, upper < SPAMMER_INFORMEDNESS], ["adversary", "spammer"], "")
+    return pd.DataFrame(
+        {
+            "accuracy": right @ priors,
+            "information": information,
+            "n_labels": n_labels,
+            "flag": np.where(n_labels > 0, flag, ""),
+        },
+        index=workers,
+    )
+
+
+def _decide(probas: pd.DataFrame, seed: int) -> tuple[pd.Series, int]:
+    """Most probable class of each task, ties drawn by the seed, and how many ties there were."""
+    values = probas.to_numpy()
+    largest = values.max(axis=1, keepdims=True)
+    first: Bool[np.ndarray, "item cls"] = values >= largest - TIE
+    codes = values.argmax(axis=1)
+    tied = np.flatnonzero(first.sum(axis=1) > 1)
+    if len(tied):
+        draw = np.random.default_rng(seed).random((len(tied), values.shape[1]))
+        codes[tied] = np.where(first[tied], draw, -1.0).argmax(axis=1)
+    labels = pd.Series(probas.columns.take(codes), index=probas.index, name="label")
+    return labels, len(tied)
+
+
+def _confusion_frame(
+    confusions: Float[np.ndarray, "worker cls observed"], ann: Annotations
+) -> pd.DataFrame:
+    index = pd.MultiIndex.from_product([ann.workers, ann.classes], names=["worker", "true"])
+    columns = pd.Index(ann.classes, name="observed")
+    return pd.DataFrame(confusions.reshape(-1, ann.n_classes), index=index, columns=columns)
