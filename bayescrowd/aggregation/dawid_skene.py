@@ -200,7 +200,7 @@ class DawidSkene(EMAggregator):
         >>> est.labels_.to_list()
         ['a', 'b', 'a', 'b']
         >>> est.worker_quality_["accuracy"].round(1).to_list()
-        [1.0, 1.0, 0.5]
+        [1.0, 1.0, 0.6]
     """
 
     def _confusions(
