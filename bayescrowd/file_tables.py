@@ -1,0 +1,359 @@
+"""Tables in files: delimited text, JSON lines and Parquet, read by column and without loss.
+
+Delimited text carries no types. Every field is read as text; a column becomes integers only if
+all its values are written as Python writes an integer of 64 bits, so that '007' stays text; and
+only the empty field is missing, so that 'NA', 'None' and 'null' are ordinary text. JSON lines
+and Parquet keep the types they have.
+
+Rows are numbered as a spreadsheet or an editor shows them: the header of a delimited file is
+row 1, and blank lines count. Finding the place of a fault may read the file a second time; a
+file without faults is read once.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+__all__ = [
+    "COLUMN_NAMES",
+    "DelimitedText",
+    "FileTable",
+    "JsonLines",
+    "Parquet",
+    "file_contents",
+    "find_column",
+    "listed",
+    "parse_json",
+]
+
+COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "task": (("task",), ("item", "question", "hit", "example", "instance", "object")),
+    "worker": (
+        ("worker",),
+        ("annotator", "rater", "observer", "performer", "labeler", "labeller", "coder", "user"),
+    ),
+    "label": (("label",), ("answer", "response", "rating", "class", "judgment", "judgement")),
+    "truth": (
+        ("truth", "gold", "truelabel", "groundtruth", "goldlabel"),
+        ("label",),
+        ("class", "answer"),
+    ),
+}
+"""Names a column may have for its role, best first; compared without case, '_', '-', ' ', 'id'."""
+
+_BLOCK_SIZE = 1 << 24  # bytes; a single row must fit into one block
+_SAMPLE = 1_000  # JSON lines whose keys make the list of columns
+
+
+class FileTable(Protocol):
+    """A table in a file, whose columns are read when they are asked for."""
+
+    @property
+    def source(self) -> str:
+        """What messages call the file."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns."""
+
+    def read(self, names: Sequence[str]) -> Any:
+        """A pandas or pyarrow table of these columns."""
+
+    def row_number(self, position: int) -> int:
+        """The number by which messages call the row at a position."""
+
+
+def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """What messages call the file, and its bytes; '-' is standard input, gzip is unpacked."""
+    source = "standard input" if path == "-" else os.fspath(path)
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{source}: there is no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{source}: this is a folder; expected a file") from None
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
+            raise ValueError(f"{source}: truncated or damaged gzip file ({fault})") from None
+    if not data or data.isspace():
+        raise ValueError(f"{source}: the file is empty; expected a header and rows")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{source}: this is UTF-16 text; expected UTF-8")
+    return source, data
+
+
+def find_column(table: FileTable, role: str, given: str | None = None) -> str:
+    """The column given, else the only one whose name suits the role (`COLUMN_NAMES`).
+
+    Raises:
+        ValueError: there is no such column, or there are several.
+    """
+    columns, argument = table.columns, "label" if role == "truth" else role
+    if given is not None:
+        if given in columns:
+            return given
+        raise ValueError(
+            f"{table.source}: no column {given!r} for the {role}; the columns are {listed(columns)}"
+        )
+    for names in COLUMN_NAMES[role]:
+        found = [column for column in columns if _simplified(column) in names]
+        if len(found) > 1:
+            raise ValueError(
+                f"{table.source}: the {role} may be in any of the columns {listed(found)}; "
+                f"choose one with {argument}="
+            )
+        if found:
+            return found[0]
+    expected = ", ".join(name for names in COLUMN_NAMES[role] for name in names)
+    raise ValueError(
+        f"{table.source}: no column for the {role}; the columns are {listed(columns)}; expected "
+        f"one of {expected}, or {argument}= to name it"
+    )
+
+
+@dataclass(frozen=True)
+class DelimitedText:
+    r"""A table of delimited text with a header, quoted as in RFC 4180.
+
+    Args:
+        source: what messages call the file.
+        data: the file's bytes, UTF-8 with or without a byte order mark.
+        delimiter: the character between fields.
+
+    Examples:
+        >>> from bayescrowd.file_tables import DelimitedText
+        >>> table = DelimitedText("x.csv", b"task,worker,label\n7,007,NA\n8,008,\n", ",")
+        >>> table.read(["task", "worker", "label"]).to_pydict()
+        {'task': [7, 8], 'worker': ['007', '008'], 'label': ['NA', None]}
+    """
+
+    source: str
+    data: bytes = field(repr=False)
+    delimiter: str
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The fields of the header."""
+        _, header = next(self._records())
+        for name in header:
+            self._refuse_undecodable(name, 1, None)
+        return header
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """These columns, each as a dictionary of the distinct values."""
+        wanted = list(dict.fromkeys(names))
+        for name in wanted:
+            if self.columns.count(name) > 1:
+                raise ValueError(f"{self.source}: row 1: two columns are named {name!r}")
+        text = pa.dictionary(pa.int32(), pa.string())
+        quoted = b'"' in self.data
+        if quoted and self.data.count(b'"') % 2:
+            self._refuse_open_quote()
+        try:
+            table = pyarrow.csv.read_csv(
+                pa.BufferReader(self.data),
+                read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK_SIZE),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=quoted
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(wanted, text),
+                    include_columns=wanted,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            )
+        except pa.ArrowInvalid as fault:
+            self._refuse_rows(wanted)
+            raise ValueError(f"{self.source}: {str(fault).splitlines()[0]}") from None
+        return pa.table({name: _integers_if_canonical(table[name]) for name in wanted})
+
+    def row_number(self, position: int) -> int:
+        """Number of the row at a position, where the header is row 1 and blank lines count."""
+        try:
+            return next(islice(self._records(), position + 1, None))[0]
+        except csv.Error:  # fields beyond the csv module's limit; blank lines are rare
+            return position + 2
+
+    def _records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Numbered rows; bytes that are not UTF-8 become lone surrogates."""
+        text = io.TextIOWrapper(
+            io.BytesIO(self.data), encoding="utf-8-sig", errors="surrogateescape", newline=""
+        )
+        reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
+        for number, fields in enumerate(reader, 1):
+            if fields:
+                yield number, fields
+
+    def _refuse_rows(self, names: list[str]) -> None:
+        """Raise for the first ragged row, or the first of these columns' fields not in UTF-8."""
+        places = {self.columns.index(name): name for name in names}
+        number = 1
+        try:
+            for number, fields in self._records():
+                if len(fields) != len(self.columns):
+                    raise ValueError(
+                        f"{self.source}: row {number} has {len(fields)} fields; expected "
+                        f"{len(self.columns)}, as in the header"
+                    )
+                for place, name in places.items():
+                    self._refuse_undecodable(fields[place], number, name)
+        except csv.Error as fault:
+            raise ValueError(f"{self.source}: row {number + 1}: {fault}") from None
+        if number == 1:
+            raise ValueError(f"{self.source}: there are no rows under the header")
+
+    def _refuse_undecodable(self, field: str, number: int, column: str | None) -> None:
+        if stray := re.search("[\udc80-\udcff]", field):
+            place = f"row {number}" + (f", column {column!r}" if column is not None else "")
+            raise ValueError(
+                f"{self.source}: {place}: byte 0x{ord(stray[0]) & 0xFF:02x} is not UTF-8; "
+                "expected text in UTF-8"
+            )
+
+    def _refuse_open_quote(self) -> None:
+        """Raise if a quoted field runs to the end of the file: it has swallowed rows."""
+        last = 0
+        try:
+            for number, _ in self._records(strict=True):
+                last = number
+        except csv.Error as fault:
+            if "unexpected end" in str(fault):
+                raise ValueError(
+                    f"{self.source}: row {last + 1}: a field opens a quote that is never closed"
+                ) from None
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """A table with one JSON object per line; a key that an object lacks is missing."""
+
+    source: str
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The keys of the first thousand objects."""
+        objects = islice(self._objects(), _SAMPLE)
+        return list(dict.fromkeys(key for _, row in objects for key in row))
+
+    def read(self, names: Sequence[str]) -> pd.DataFrame:
+        """These keys' values, in columns of Python objects."""
+        values: dict[str, list[Any]] = {name: [] for name in names}
+        for _, row in self._objects():
+            for name, column in values.items():
+                column.append(row.get(name))
+        return pd.DataFrame(values, dtype=object)
+
+    def row_number(self, position: int) -> int:
+        """Number of the line."""
+        return next(islice(self._lines(), position, None))[0]
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        for number, line in enumerate(io.BytesIO(self.data.removeprefix(b"\xef\xbb\xbf")), 1):
+            if not line.isspace():
+                yield number, line
+
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, line in self._lines():
+            row = parse_json(line, f"{self.source}: row {number}")
+            if not isinstance(row, dict):
+                raise ValueError(
+                    f"{self.source}: row {number}: found a {type(row).__name__}; expected one "
+                    "JSON object per line"
+                )
+            yield number, row
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """A table in a Parquet file, an index written by pandas included."""
+
+    source: str
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names in the file's schema."""
+        return list(self._file.schema_arrow.names)
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """These columns with the types they have."""
+        try:
+            return self._file.read(columns=list(dict.fromkeys(names)))
+        except (pa.ArrowException, OSError) as fault:
+            raise self._damage(fault) from None
+
+    def row_number(self, position: int) -> int:
+        """Rows count from 1."""
+        return position + 1
+
+    @cached_property
+    def _file(self) -> Any:
+        try:
+            return pyarrow.parquet.ParquetFile(pa.BufferReader(self.data))
+        except (pa.ArrowException, OSError) as fault:
+            raise self._damage(fault) from None
+
+    def _damage(self, fault: Exception) -> ValueError:
+        reason = str(fault).splitlines()[0]
+        return ValueError(f"{self.source}: truncated or damaged Parquet file ({reason})")
+
+
+def parse_json(text: bytes, place: str) -> Any:
+    """Parse JSON; `place` goes in front of a message about text that is none."""
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except UnicodeDecodeError as fault:
+        stray = text[fault.start]
+        raise ValueError(
+            f"{place}: byte 0x{stray:02x} is not UTF-8; expected JSON in UTF-8"
+        ) from None
+    except json.JSONDecodeError as fault:
+        raise ValueError(
+            f"{place}: no valid JSON at line {fault.lineno}, character {fault.colno} ({fault.msg})"
+        ) from None
+
+
+def listed(values: Iterable[Any], most: int = 12) -> str:
+    """The values as Python writes them, cut after some."""
+    texts = [repr(value) for value in values]
+    more = f", ... ({len(texts):,} in all)" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+def _simplified(column: str) -> str:
+    """A name without case, separators and a final 'id': 'Worker ID' is 'worker'."""
+    return re.sub(r"[_\-\s]", "", column).casefold().removesuffix("id")
+
+
+def _integers_if_canonical(column: pa.ChunkedArray) -> pa.Array:
+    """A dictionary column with integer values, if writing them again gives the same text."""
+    array = column.unify_dictionaries().combine_chunks()
+    try:
+        integers = array.dictionary.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return array
+    if not integers.cast(pa.string()).equals(array.dictionary):
+        return array
+    return pa.DictionaryArray.from_arrays(array.indices, integers)

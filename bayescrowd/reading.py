@@ -1,0 +1,303 @@
+r"""Reading annotations and known labels from files and from labelling platforms' exports.
+
+`read_annotations` understands plain tables with a row per judgement (CSV, TSV, JSON lines,
+Parquet; text also gzipped) and what Mechanical Turk, Toloka and Label Studio export. A frame
+saved for crowd-kit, with columns task, worker and label, is such a plain table. `read_truth`
+reads known labels of tasks. A file that does not fit gets one line that names file, row,
+column and what was expected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from jaxtyping import Int
+
+from bayescrowd.annotations import Annotations, Duplicates
+from bayescrowd.file_tables import (
+    DelimitedText,
+    FileTable,
+    JsonLines,
+    Parquet,
+    file_contents,
+    find_column,
+    listed,
+)
+from bayescrowd.platform_exports import (
+    Judgements,
+    is_mturk,
+    is_toloka,
+    label_studio_judgements,
+    mturk_judgements,
+    toloka_judgements,
+)
+
+__all__ = ["Format", "read_annotations", "read_truth"]
+
+Format = Literal["csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"]
+
+_EXTENSIONS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+def read_annotations(
+    path: str | os.PathLike[str],
+    format: Format | None = None,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    classes: Sequence[Any] | None = None,
+    duplicates: Duplicates = "keep",
+) -> Annotations:
+    r"""Read judgements from a file.
+
+    Args:
+        path: the file; '-' reads standard input. Gzipped text is unpacked.
+        format: what the file is. Without it the extension and the content decide: a CSV file
+            with `HITId`, `WorkerId` and `Answer.*` is taken for Mechanical Turk's, a table with
+            `ASSIGNMENT:worker_id` for Toloka's, a JSON array for Label Studio's.
+        task: name of the column of task ids. Without it: the platform's own, else the only
+            column with a usual name, such as task, item or question_id.
+        worker: likewise, such as worker, annotator or rater.
+        label: likewise, such as label, answer or response; the question of an export that has
+            several.
+        classes: the classes in order; without it the natural order of the labels found.
+        duplicates: what to do with repeated judgements of one task by one worker: 'keep' them
+            as data, raise an 'error', or take the 'first' or 'last' in the file.
+
+    Fields of CSV and TSV files are text, and only empty ones are missing; a column in which
+    all values are plain integers holds integers. Fields of a CSV file are separated by commas,
+    or by semicolons or tabs if its header has no comma.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file cannot be read as judgements.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bayescrowd as bc
+        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = path.write_text("item,rater,answer\n1,ann,cat\n1,bob,dog\n2,ann,dog\n")
+        >>> bc.read_annotations(path)
+        Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
+    """
+    source, data = file_contents(path)
+    chosen = _guessed_format(path, source, data) if format is None else _checked(format)
+    judgements = _judgements(chosen, source, data, task, worker, label)
+    frame = judgements.frame
+    if classes is not None and all(isinstance(name, str) for name in classes):
+        frame = _with_text(frame, judgements.label)
+    return Annotations.from_frame(
+        frame,
+        judgements.task,
+        judgements.worker,
+        judgements.label,
+        classes,
+        duplicates,
+        source=source,
+        row_number=judgements.row_number,
+    )
+
+
+def read_truth(
+    path: str | os.PathLike[str],
+    annotations: Annotations,
+    *,
+    task: str | None = None,
+    label: str | None = None,
+    name: str = "truth",
+) -> pd.Series:
+    r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
+
+    Tasks and classes are compared with those of the annotations as they are written, so that
+    the 7 of one file is the '7' of another. A missing label is passed over, and a task may be
+    listed again with the same label.
+
+    Args:
+        path: the file; '-' reads standard input.
+        annotations: the judgements whose tasks and classes these are.
+        task: name of the column of task ids; without it the only one with a usual name.
+        label: name of the column of labels; without it truth, gold or the like, else label.
+        name: what the result and the messages are called: 'truth' or 'gold'.
+
+    Returns:
+        The labels, as the classes of the annotations, indexed by task in their order.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a task or class is unknown to the annotations, or a task has two labels.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bayescrowd as bc
+        >>> path = Path(tempfile.mkdtemp()) / "gold.csv"
+        >>> _ = path.write_text("task,gold\n1,dog\n")
+        >>> annotations = bc.Annotations.from_matrix([["dog", "cat"], ["cat", "dog"]])
+        >>> bc.read_truth(path, annotations, name="gold").to_dict()
+        {1: 'dog'}
+    """
+    source, data = file_contents(path)
+    chosen = _guessed_format(path, source, data)
+    if chosen == "label-studio":
+        raise ValueError(f"{source}: expected a table with a row per task, not a JSON array")
+    table = _file_table(chosen, source, data)
+    task_column = find_column(table, "task", task)
+    label_column = find_column(table, "truth", label)
+    frame = table.read([task_column, label_column])
+    labels = _positions(frame, label_column, annotations.classes)
+    rows = np.flatnonzero(labels != _MISSING)
+    if not len(rows):
+        raise ValueError(f"{source}: column {label_column!r} holds no label at all")
+    tasks, labels = _positions(frame, task_column, annotations.tasks)[rows], labels[rows]
+    for positions, column, expectation in (
+        (tasks, task_column, f"one of the {annotations.n_tasks:,} tasks of the annotations"),
+        (labels, label_column, f"one of their classes {listed(annotations.classes.tolist())}"),
+    ):
+        if (positions < 0).any():
+            row = rows[int(np.argmax(positions < 0))]
+            value = _pandas_column(frame, column)[row]
+            found = "nothing" if pd.isna(value) else repr(_written(value))
+            raise ValueError(
+                f"{_place(table, row, column)}: found {found} in the {name}; expected {expectation}"
+            )
+    known = np.full(annotations.n_tasks, _MISSING)
+    known[tasks[::-1]] = labels[::-1]  # the first row of a task stays, and the others must agree
+    if (known[tasks] != labels).any():
+        clash = int(np.argmax(known[tasks] != labels))
+        raise ValueError(
+            f"{_place(table, rows[clash], label_column)}: a second, different {name} for task "
+            f"{_written(annotations.tasks[tasks[clash]])!r}; expected one per task"
+        )
+    present = np.flatnonzero(known != _MISSING)
+    return pd.Series(
+        annotations.classes.take(known[present]).array,
+        index=annotations.tasks.take(present),
+        name=name,
+    )
+
+
+def _checked(format: str) -> Format:
+    for known in get_args(Format):
+        if format == known:
+            return known
+    raise ValueError(f"format={format!r}: expected one of {', '.join(get_args(Format))}")
+
+
+def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:
+    """The format by extension and content; without an extension by content alone."""
+    if data.startswith(b"PAR1"):
+        return "parquet"
+    name = PurePath(path).name.lower().removesuffix(".gz")
+    extension = PurePath(name).suffix
+    guess = _EXTENSIONS.get(extension)
+    if guess is None:
+        start = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if extension not in ("", ".json"):
+            raise ValueError(
+                f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
+                ".json (text also with .gz), or format= to say what the file is"
+            )
+        if start in (b"[", b"{"):
+            return "label-studio" if start == b"[" else "jsonl"
+        if extension == ".json":
+            raise ValueError(f"{source}: expected a JSON array, or a JSON object on each line")
+        guess = "csv"
+    if guess in ("csv", "tsv"):
+        columns = _file_table(guess, source, data).columns
+        if is_mturk(columns):
+            return "mturk"
+        if is_toloka(columns):
+            return "toloka"
+    return guess
+
+
+def _file_table(format: Format, source: str, data: bytes) -> FileTable:
+    if format == "parquet":
+        return Parquet(source, data)
+    if format == "jsonl":
+        return JsonLines(source, data)
+    return _delimited(format, source, data)
+
+
+def _delimited(format: Format, source: str, data: bytes) -> DelimitedText:
+    header = re.match(rb"[\r\n]*([^\r\n]*)", data)[1]  # type: ignore[index]
+    candidates = {"tsv": "\t", "toloka": "\t,;"}.get(format, ",;\t")
+    return DelimitedText(
+        source, data, next((d for d in candidates if d.encode() in header), candidates[0])
+    )
+
+
+def _judgements(
+    format: Format,
+    source: str,
+    data: bytes,
+    task: str | None,
+    worker: str | None,
+    label: str | None,
+) -> Judgements:
+    if format == "label-studio":
+        return label_studio_judgements(source, data, task, worker, label)
+    if format == "mturk":
+        return mturk_judgements(_delimited(format, source, data), task, worker, label)
+    if format == "toloka":
+        return toloka_judgements(_delimited(format, source, data), task, worker, label)
+    table = _file_table(format, source, data)
+    names = (
+        find_column(table, "task", task),
+        find_column(table, "worker", worker),
+        find_column(table, "label", label),
+    )
+    return Judgements(table.read(names), *names, table.row_number)
+
+
+def _with_text(frame: Any, label: str) -> Any:
+    """The table with the integers that a typeless file's labels became as text again."""
+    if not isinstance(frame, pa.Table) or not pa.types.is_dictionary(frame[label].type):
+        return frame
+    text = pa.dictionary(frame[label].type.index_type, pa.string())
+    return frame.set_column(frame.column_names.index(label), label, frame[label].cast(text))
+
+
+_MISSING = -2
+
+
+def _positions(frame: Any, column: str, vocabulary: pd.Index) -> Int[np.ndarray, " row"]:
+    """Where each value stands in the vocabulary by its text; -1 unknown, -2 missing."""
+    codes, values = pd.factorize(_pandas_column(frame, column))
+    is_truth_value = vocabulary.dtype == bool
+    place = {_written(value, is_truth_value): i for i, value in enumerate(vocabulary)}
+    texts = [_written(value, is_truth_value) for value in values]
+    found = [place.get(text, -1) if text.strip() else _MISSING for text in texts]
+    return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
+
+
+def _place(table: FileTable, position: int | np.integer[Any], column: str) -> str:
+    return f"{table.source}: row {table.row_number(int(position))}, column {column!r}"
+
+
+def _pandas_column(frame: Any, column: str) -> pd.Series:
+    return frame[column].to_pandas() if isinstance(frame, pa.Table) else frame[column]
+
+
+def _written(value: Any, is_truth_value: bool = False) -> str:
+    """The text of a value: 7.0 is '7', since integers next to a missing value are floats."""
+    whole = isinstance(value, float) and value.is_integer()
+    text = str(int(value)) if whole else str(value)
+    return text.lower() if is_truth_value else text
