@@ -65,26 +65,28 @@ class OneCoinDawidSkene(EMAggregator):
             seed=seed,
         )
 
-    def _confusions(
+    def _log_confusions(
         self,
         counts: Float[np.ndarray, "worker cls observed"],
         centre: Float[np.ndarray, "row outcome"] | None,
     ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
         n_classes = counts.shape[1]
         right = np.einsum("wkk->w", counts)
-        wrong = counts.sum(axis=(1, 2)) - right
+        wrong = np.einsum("wko->w", counts) - right
         base = {
             "flat": np.array([[1.0 / n_classes, 1.0 - 1.0 / n_classes]]),
             "diagonal": np.array([[1.0, 0.0]]),
             "pooled": None,
         }[self.smoothing]
         outcomes = np.stack([right, np.maximum(wrong, 0.0)], axis=1)[:, None, :]
-        rows, penalty, centre = smoothed_rows(
+        smoothed = smoothed_rows(
             outcomes, base=base, pseudo_counts=self.pseudo_counts, centre=centre
         )
-        accuracy = rows[:, 0, 0, None, None]
-        other = (1.0 - accuracy) / (n_classes - 1)
-        return np.where(np.eye(n_classes, dtype=bool), accuracy, other), penalty, centre
+        log_right, log_wrong = smoothed.log_rows[:, 0, :, None, None].swapaxes(0, 1)
+        log_confusions = np.where(
+            np.eye(n_classes, dtype=bool), log_right, log_wrong - np.log(n_classes - 1)
+        )
+        return log_confusions, smoothed.penalty, smoothed.centre
 
     def _interchangeable(self, n_classes: int) -> bool:
         # With two classes, swapping them and every accuracy for its complement changes nothing.

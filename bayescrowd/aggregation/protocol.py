@@ -127,7 +127,7 @@ class Aggregator(BaseEstimator):
         n_classes = len(self.classes_)
         fitted = self.confusions_.to_numpy().reshape(-1, n_classes, n_classes)
         confusions = np.concatenate([fitted, self._crowd_confusion[None]])[known]
-        estimate = estimate_of(confusions, self.priors_.to_numpy())
+        estimate = estimate_of(log_floored(confusions), self.priors_.to_numpy())
         posterior = np.empty((ann.n_tasks, n_classes))
         incidence(ann).sweep(estimate, posterior)
         return posterior
@@ -180,15 +180,14 @@ def counts_by_worker(
 
 
 def estimate_of(
-    confusions: Float[np.ndarray, "worker cls observed"],
+    log_confusions: Float[np.ndarray, "worker cls observed"],
     priors: Float[np.ndarray, " cls"],
     penalty: float = 0.0,
     centre: Float[np.ndarray, "cls observed"] | None = None,
 ) -> Estimate:
-    """Confusion matrices in the form the E-step needs."""
-    n_classes = len(priors)
-    log_table = log_floored(confusions).transpose(0, 2, 1).reshape(-1, n_classes)
-    return Estimate(log_table, log_floored(priors), penalty, centre)
+    """Log confusion matrices and priors in the form the E-step needs."""
+    log_table = log_confusions.transpose(0, 2, 1).reshape(-1, len(priors))
+    return Estimate(np.ascontiguousarray(log_table), log_floored(priors), penalty, centre)
 
 
 def vote_shares(ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Float[np.ndarray, "item cls"]:
@@ -231,7 +230,7 @@ def described(
     totals = counts.sum(axis=2, keepdims=True)
     confusions = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), mean_rows(counts))
     priors = posterior.mean(axis=0)
-    sweep = labels.sweep(estimate_of(confusions, priors), np.empty_like(posterior))
+    sweep = labels.sweep(estimate_of(log_floored(confusions), priors), np.empty_like(posterior))
     return Aggregation(
         posterior, priors, confusions, counts, sweep.log_likelihood, np.asarray(trace), converged
     )
@@ -249,8 +248,8 @@ def worker_quality(
     * accuracy: sum_k P(k) P(k | k), the chance that a label is right;
     * information: mutual information of label and truth, nats; an adversary can have much;
     * flag: 'adversary' if the informedness (the mean of P(k | k), scaled so that guessing is 0
-      and perfection 1) is below 0 by two standard errors; 'spammer' if it is below
-      `SPAMMER_INFORMEDNESS` by two standard errors; else ''. A worker with few labels is
+      and perfection 1) is below 0 by two standard deviations of what the labels leave open;
+      'spammer' if it is so below `SPAMMER_INFORMEDNESS`; else ''. A worker with few labels is
       therefore not accused.
     """
     n_classes = len(priors)
@@ -259,12 +258,13 @@ def worker_quality(
     observed = joint.sum(axis=1, keepdims=True)
     ratio = log_floored(confusions) - log_floored(observed)
     information = np.maximum((joint * ratio).sum(axis=(1, 2)), 0.0)
-    informedness = (n_classes * right.mean(axis=1) - 1) / (n_classes - 1)
-    # Laplace's rule keeps a row of three right out of three from claiming certainty.
+    # Mean and variance of each P(k | k) given its counts, from a uniform prior (a beta
+    # posterior): the point estimate of a worker with two labels, both wrong, claims certainty.
     row_total = counts.sum(axis=2)
-    shrunk = (np.einsum("wkk->wk", counts) + 1) / (row_total + 2)
-    variance = (shrunk * (1 - shrunk) / (row_total + 3)).sum(axis=1) / (n_classes - 1) ** 2
-    upper = informedness + 2 * np.sqrt(variance)
+    mean = (np.einsum("wkk->wk", counts) + 1) / (row_total + 2)
+    variance = mean * (1 - mean) / (row_total + 3)
+    informedness = (mean.sum(axis=1) - 1) / (n_classes - 1)
+    upper = informedness + 2 * np.sqrt(variance.sum(axis=1)) / (n_classes - 1)
     flag = np.select([upper < 0, upper < SPAMMER_INFORMEDNESS], ["adversary", "spammer"], "")
     return pd.DataFrame(
         {

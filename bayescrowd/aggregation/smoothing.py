@@ -30,6 +30,8 @@ class SmoothedRows(NamedTuple):
 
     rows: Float[np.ndarray, "worker cls observed"]
     """P(observed | true) of each worker; sums to one over the last axis."""
+    log_rows: Float[np.ndarray, "worker cls observed"]
+    """Their logarithms, finite."""
     penalty: float
     """log prior density of the rows up to a constant, nats."""
     centre: Float[np.ndarray, "cls observed"] | None
@@ -64,19 +66,25 @@ def smoothed_rows(
     if base is None:
         base = mean_rows(counts) if centre is None else centre
     rows = counts + pseudo_counts * base
-    totals = rows.sum(axis=2, keepdims=True)
-    rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), 1.0 / counts.shape[2])
+    # einsum, since NumPy's sum is slow along an axis as short as this one.
+    totals = np.einsum("wko->wk", rows)[:, :, None]
+    if (totals == 0).any():
+        rows = np.where(totals > 0, rows, 1.0)
+        totals = np.where(totals > 0, totals, rows.shape[2])
+    rows /= totals
+    log_rows = log_floored(rows)
     if pseudo_counts == 0:
-        return SmoothedRows(rows, 0.0, None)
-    active = counts.sum(axis=(1, 2)) > 0
-    log_rows = log_floored(rows[active])
+        return SmoothedRows(rows, log_rows, 0.0, None)
+    active = np.einsum("wko->w", counts) > 0
+    active_rows = log_rows if active.all() else log_rows[active]
     if not pooled:
-        return SmoothedRows(rows, pseudo_counts * float((base * log_rows).sum()), None)
-    mean_log = log_rows.mean(axis=0)
+        penalty = pseudo_counts * float(np.einsum("ko,wko->", base, active_rows))
+        return SmoothedRows(rows, log_rows, penalty, None)
+    mean_log = active_rows.mean(axis=0)
     centre = np.exp(mean_log)
     centre /= centre.sum(axis=1, keepdims=True)
-    divergence = centre * (log_floored(centre) - mean_log)
-    return SmoothedRows(rows, -pseudo_counts * int(active.sum()) * float(divergence.sum()), centre)
+    divergence = float((centre * (log_floored(centre) - mean_log)).sum())
+    return SmoothedRows(rows, log_rows, -pseudo_counts * len(active_rows) * divergence, centre)
 
 
 def mean_rows(
