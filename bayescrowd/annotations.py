@@ -9,11 +9,10 @@ by the same worker are ordinary rows. A missing judgement is an absent row.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -22,10 +21,17 @@ import pyarrow as pa
 from jaxtyping import Bool, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
-__all__ = ["MAX_INFERRED_CLASSES", "Annotations"]
+from bayescrowd.vocabulary import (
+    Where,
+    code_ids,
+    code_labels,
+    listed,
+    plain,
+    sorted_ids,
+    vocabulary_of,
+)
 
-MAX_INFERRED_CLASSES = 1_000
-"""More distinct labels than this are taken for a wrong column unless `classes` lists them."""
+__all__ = ["Annotations"]
 
 Duplicates = Literal["keep", "error", "first", "last"]
 _DUPLICATES = ("keep", "error", "first", "last")
@@ -103,16 +109,16 @@ class Annotations:
             ValueError: a column is absent, an id is missing, or the labels cannot be classes;
                 the message names row and column.
         """
-        where = _Where(source, row_number)
+        where = Where(source, row_number)
         if duplicates not in _DUPLICATES:
             raise ValueError(f"duplicates={duplicates!r}: expected one of {', '.join(_DUPLICATES)}")
         table = _eager(frame)
         series = [_column(table, name, role, where) for name, role in _roles(task, worker, label)]
         if len(table) == 0:
             raise ValueError(f"{where.prefix}the table has no rows; expected one per judgement")
-        task_codes, tasks = _code_ids(series[0], task, "task", where)
-        worker_codes, workers = _code_ids(series[1], worker, "worker", where)
-        label_codes, vocabulary = _code_labels(series[2], label, classes, where)
+        task_codes, tasks = code_ids(series[0], task, "task", where)
+        worker_codes, workers = code_ids(series[1], worker, "worker", where)
+        label_codes, vocabulary = code_labels(series[2], label, classes, where)
         present = label_codes >= 0
         n_dropped = int(len(present) - present.sum())
         if n_dropped == len(present):
@@ -147,12 +153,12 @@ class Annotations:
                 raise ValueError(f"{axis} {ids[ids.duplicated()][0]!r} of the matrix stands twice")
         n_workers = wide.shape[1]
         values = pd.Series(wide.to_numpy(dtype=object).ravel(order="C")).infer_objects()
-        codes, vocabulary = _code_labels(values, "matrix", classes, _Where())
+        codes, vocabulary = code_labels(values, "matrix", classes, Where())
         present = np.flatnonzero(codes >= 0)
         if len(present) == 0:
             raise ValueError("the matrix holds no label at all")
-        task_order, tasks = _sorted_ids(wide.index, "task")
-        worker_order, workers = _sorted_ids(wide.columns, "worker")
+        task_order, tasks = sorted_ids(wide.index, "task")
+        worker_order, workers = sorted_ids(wide.columns, "worker")
         return _sorted(
             task_order[present // n_workers],
             worker_order[present % n_workers],
@@ -187,7 +193,7 @@ class Annotations:
             Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
         """
         vocabularies = [
-            _vocabulary(ids, name)
+            vocabulary_of(ids, name)
             for ids, name in ((tasks, "task"), (workers, "worker"), (classes, "class"))
         ]
         columns = [
@@ -322,15 +328,15 @@ class Annotations:
             bad = np.flatnonzero(codes < 0)
             if len(bad):
                 raise ValueError(
-                    f"{name} names {what} {_plain(values[bad[0]])!r}, which is not among the "
-                    f"labels' {_listed(self.tasks if what == 'task' else self.classes)}"
+                    f"{name} names {what} {plain(values[bad[0]])!r}, which is not among the "
+                    f"labels' {listed(self.tasks if what == 'task' else self.classes)}"
                 )
         coded = np.full(self.n_tasks, -1, dtype=np.int32)
         coded[task_codes] = class_codes
         clash = np.flatnonzero(coded[task_codes] != class_codes)
         if len(clash):
             raise ValueError(
-                f"{name} gives task {_plain(known.index[clash[0]])!r} two different labels"
+                f"{name} gives task {plain(known.index[clash[0]])!r} two different labels"
             )
         return coded
 
@@ -339,23 +345,6 @@ class Annotations:
             f"Annotations({self.n_labels:,} labels: {self.n_tasks:,} tasks, "
             f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
         )
-
-
-class _Where(NamedTuple):
-    """How messages name a place in the input."""
-
-    source: str | None = None
-    """The file, if there is one."""
-    row_number: Callable[[int], int] | None = None
-    """Number of the row at a position, if it is not the position counted from 1."""
-
-    @property
-    def prefix(self) -> str:
-        return f"{self.source}: " if self.source else ""
-
-    def row(self, position: int) -> str:
-        number = position + 1 if self.row_number is None else self.row_number(position)
-        return f"{self.prefix}row {number}"
 
 
 def _roles(task: str, worker: str, label: str) -> list[tuple[str, str]]:
@@ -375,155 +364,19 @@ def _eager(frame: Any) -> nw.DataFrame[Any]:
     return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
-def _column(table: nw.DataFrame[Any], name: str, role: str, where: _Where) -> pd.Series:
+def _column(table: nw.DataFrame[Any], name: str, role: str, where: Where) -> pd.Series:
     frame = table.to_native()
     if name not in table.columns:
         if isinstance(frame, pd.DataFrame) and name in frame.index.names:
             return pd.Series(frame.index.get_level_values(name))
         raise ValueError(
             f"{where.prefix}no column {name!r} for the {role}; the columns are "
-            f"{_listed(table.columns)}"
+            f"{listed(table.columns)}"
         )
     if isinstance(frame, pa.Table):
         # narwhals 2.28 loses the missing values and the order of dictionary columns.
         return frame[name].to_pandas()
     return table[name].to_pandas()
-
-
-def _code_ids(
-    values: pd.Series, column: str, role: str, where: _Where
-) -> tuple[Int[np.ndarray, " label"], pd.Index]:
-    """Codes into the sorted ids; an id must never be missing."""
-    codes, ids = _factorize(values, column, where)
-    missing = np.flatnonzero(codes < 0)
-    if len(missing):
-        raise ValueError(
-            f"{where.row(int(missing[0]))}, column {column!r}: missing {role} id "
-            f"({len(missing):,} in all); every judgement needs a task and a worker"
-        )
-    order, vocabulary = _sorted_ids(ids, role)
-    return order[codes], vocabulary
-
-
-def _code_labels(
-    values: pd.Series, column: str, classes: Sequence[Any] | None, where: _Where
-) -> tuple[Int[np.ndarray, " label"], pd.Index]:
-    """Codes into the classes, -1 where the label is missing."""
-    declared = classes
-    if declared is None and isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
-        declared = list(values.dtype.categories)
-    codes, found = _factorize(values, column, where)
-    if declared is not None:
-        vocabulary = _vocabulary([_plain(c) for c in declared], "class")
-        to_class = vocabulary.get_indexer(found)
-        unknown = np.flatnonzero(to_class < 0)
-        if len(unknown):
-            row = int(np.flatnonzero(np.isin(codes, unknown))[0])
-            raise ValueError(
-                f"{where.row(row)}, column {column!r}: label {_plain(found[codes[row]])!r} is not "
-                f"one of the classes {_listed(vocabulary)}"
-            )
-    else:
-        _refuse_non_classes(found, codes, column, where)
-        natural = sorted(range(len(found)), key=lambda i: natural_key(_plain(found[i])))
-        vocabulary = pd.Index(found.take(natural), name="class")
-        to_class = np.empty(len(found), dtype=np.int64)
-        to_class[natural] = np.arange(len(found))
-    if len(vocabulary) < 2 and len(found):
-        raise ValueError(
-            f"{where.prefix}column {column!r} holds one class only ({_plain(vocabulary[0])!r}); "
-            "expected at least two (pass classes to name those that nobody chose)"
-        )
-    # The appended -1 is what a missing label's code -1 picks.
-    return np.append(to_class, -1)[codes].astype(np.int32), vocabulary
-
-
-def _refuse_non_classes(
-    found: pd.Index, codes: Int[np.ndarray, " label"], column: str, where: _Where
-) -> None:
-    if pd.api.types.is_float_dtype(found.dtype) and len(found):
-        fractional = np.flatnonzero(~_is_whole(found))
-        row = int(np.flatnonzero(np.isin(codes, fractional))[0])
-        raise ValueError(
-            f"{where.row(row)}, column {column!r}: {found[codes[row]]} is not a whole "
-            "number; expected labels that name classes"
-        )
-    if len(found) > MAX_INFERRED_CLASSES:
-        examples = ", ".join(repr(_plain(v)) for v in found[:3])
-        raise ValueError(
-            f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
-            f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
-            "(pass classes to allow more)"
-        )
-
-
-def _factorize(
-    values: pd.Series, column: str, where: _Where
-) -> tuple[Int[np.ndarray, " label"], pd.Index]:
-    """Codes and distinct values; None, NaN and empty text get the code -1."""
-    try:
-        codes, found = pd.factorize(values, use_na_sentinel=True)
-    except TypeError:
-        row, bad = next((i, v) for i, v in enumerate(values) if not isinstance(v, Hashable))
-        raise ValueError(
-            f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
-            "a number or a truth value"
-        ) from None
-    ids = pd.Index(found)
-    if isinstance(ids, pd.CategoricalIndex):
-        ids = ids.categories.take(ids.codes)
-    if ids.dtype != pd.Index(["text"]).dtype and not isinstance(ids.dtype, np.dtype):
-        ids = ids.astype(object)  # nullable and Arrow dtypes: nothing is missing any more
-    if ids.dtype == object:
-        ids = ids.infer_objects()
-    if pd.api.types.is_float_dtype(ids.dtype) and _is_whole(ids).all():
-        ids = ids.astype(np.int64)  # integers next to a missing value arrive as floats
-    if pd.api.types.is_string_dtype(ids.dtype):  # object counts as text here
-        if ids.dtype == object:
-            blank = np.array([isinstance(v, str) and not v.strip() for v in ids], dtype=bool)
-        else:
-            blank = np.asarray(ids.str.strip() == "", dtype=bool)
-        if blank.any():
-            kept = np.flatnonzero(~blank)
-            renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
-            renumbered[kept] = np.arange(len(kept))
-            codes, ids = renumbered[codes], ids.take(kept)
-    return codes, ids
-
-
-def _is_whole(numbers: pd.Index) -> Bool[np.ndarray, " id"]:
-    """Whether each float stands for one integer exactly."""
-    values = numbers.to_numpy()
-    return (values == np.floor(values)) & (np.abs(values) < 2**53)
-
-
-def natural_key(value: Any) -> tuple[str, list[tuple[int, Any]], str]:
-    """Sort key in which runs of digits compare as numbers: 'c2' before 'c10'."""
-    if not isinstance(value, str):
-        return ("", [(0, value)], "")
-    parts = re.split(r"([0-9]+)", value)
-    key = [(0, int(p)) if p.isdecimal() else (1, p.casefold()) for p in parts if p]
-    return ("text", key, value)
-
-
-def _sorted_ids(ids: pd.Index, role: str) -> tuple[Int[np.ndarray, " id"], pd.Index]:
-    """Rank of each id and the ids in ascending order."""
-    try:
-        order = ids.argsort()
-    except TypeError:  # ids of several types
-        order = np.array(sorted(range(len(ids)), key=lambda i: natural_key(_plain(ids[i]))))
-    rank = np.empty(len(ids), dtype=np.int32)
-    rank[order] = np.arange(len(ids), dtype=np.int32)
-    return rank, pd.Index(ids.take(order), name=role)
-
-
-def _vocabulary(ids: int | Sequence[Any] | pd.Index, name: str) -> pd.Index:
-    if isinstance(ids, int | np.integer):
-        return pd.RangeIndex(int(ids), name=name)
-    index = pd.Index(ids, name=name)
-    if not index.is_unique:
-        raise ValueError(f"{name} {_plain(index[index.duplicated()][0])!r} is listed twice")
-    return index
 
 
 def _resolve_duplicates(
@@ -532,7 +385,7 @@ def _resolve_duplicates(
     rows: Int[np.ndarray, " row"] | None,
     duplicates: Duplicates,
     vocabularies: tuple[pd.Index, pd.Index],
-    where: _Where,
+    where: Where,
 ) -> Int[np.ndarray, " row"]:
     tasks, workers = vocabularies
     if rows is None:
@@ -542,8 +395,8 @@ def _resolve_duplicates(
     if duplicates == "error" and repeated.any():
         row = int(rows[np.flatnonzero(repeated)[0]])
         raise ValueError(
-            f"{where.row(row)}: worker {_plain(workers[worker_codes[row]])!r} judges task "
-            f"{_plain(tasks[task_codes[row]])!r} again; expected one judgement per pair "
+            f"{where.row(row)}: worker {plain(workers[worker_codes[row]])!r} judges task "
+            f"{plain(tasks[task_codes[row]])!r} again; expected one judgement per pair "
             "(duplicates='keep' takes them as data)"
         )
     return rows[~repeated]
@@ -558,13 +411,18 @@ def _sorted(
     classes: pd.Index,
     n_dropped: int,
 ) -> Annotations:
-    n_workers, n_classes = len(workers), len(classes)
-    if len(tasks) * n_workers * n_classes < 2**63:
-        # One integer per row holds the whole row: sorting it needs no permutation.
-        key = (task.astype(np.int64) * n_workers + worker) * n_classes + label
+    label_bits, worker_bits = len(classes).bit_length(), len(workers).bit_length()
+    if len(tasks).bit_length() + worker_bits + label_bits < 64:
+        # One integer holds a whole row: sorting it needs no permutation.
+        key = task.astype(np.int64)
+        for codes, bits in ((worker, worker_bits), (label, label_bits)):
+            key <<= bits
+            key |= codes
         key.sort()
-        pair, label = np.divmod(key, n_classes)
-        task, worker = np.divmod(pair, n_workers)
+        label = key & ((1 << label_bits) - 1)
+        key >>= label_bits
+        worker = key & ((1 << worker_bits) - 1)
+        task = key >> worker_bits
     else:
         order = np.lexsort((label, worker, task))
         task, worker, label = task[order], worker[order], label[order]
@@ -585,7 +443,7 @@ def _positions(vocabulary: pd.Index, ids: Iterable[Any], what: str) -> Int[np.nd
     if len(wanted) == 0:
         raise ValueError(f"no {what} selected")
     if (positions < 0).any():
-        unknown = _plain(wanted[int(np.flatnonzero(positions < 0)[0])])
+        unknown = plain(wanted[int(np.flatnonzero(positions < 0)[0])])
         raise ValueError(f"{what} {unknown!r} is not among the {len(vocabulary):,} {what}s")
     return np.unique(positions)
 
@@ -619,14 +477,3 @@ def _rectangular(matrix: Any) -> Any:
 def _frozen(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value a user typed."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _listed(values: Iterable[Any], most: int = 8) -> str:
-    listed = [repr(_plain(v)) for v in values]
-    more = f", ... ({len(listed):,} in all)" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more

@@ -3,9 +3,9 @@
 Predictions are compared with a truth by task id. A prediction is a table of probabilities,
 tasks x classes, or a Series of labels. Three conventions hold in every function:
 
-- A tie is not broken. Classes whose probability is within a relative 1e-9 of the largest count
-  with a chance of 1/t each, if there are t of them, so that a score is its expectation over a fair choice and never
-  depends on the order of rows or classes.
+- A tie is not broken. If the probabilities of t classes are within a relative 1e-9 of the
+  largest, each of them is decided with a chance of 1/t: a score is the expectation over a fair
+  choice, and never depends on the order of rows or classes.
 - A task of the truth without a prediction (no row, or a row of NaN) is answered by a fair guess
   among the K classes: it costs an expected error of (K - 1) / K and has probabilities 1 / K.
 - A predicted task without a truth plays no role.
@@ -24,7 +24,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.annotations import Annotations, natural_key
+from bayescrowd.annotations import Annotations
+from bayescrowd.vocabulary import natural_key
 
 __all__ = [
     "Scores",
@@ -411,8 +412,8 @@ def _align(
     rows = probas.index.get_indexer(known.index)
     if (rows < 0).all():
         raise ValueError(
-            f"no task of the truth is predicted: the truth has tasks such as {_shown(known.index[0])}, "
-            f"the prediction such as {_shown(probas.index[0])}"
+            "no task of the truth is predicted: the truth has tasks such as "
+            f"{_shown(known.index[0])}, the prediction such as {_shown(probas.index[0])}"
         )
     values = probas.to_numpy(dtype=float)[rows]
     values[rows < 0] = np.nan
@@ -445,8 +446,8 @@ def _checked_probas(probas: pd.DataFrame) -> pd.DataFrame:
     bad = np.flatnonzero(~(empty | fine))
     if len(bad):
         raise ValueError(
-            f"row of task {_shown(probas.index[bad[0]])} is {values[bad[0]]}; expected probabilities "
-            "that sum to 1, or NaN throughout"
+            f"row of task {_shown(probas.index[bad[0]])} is {values[bad[0]]}; expected "
+            "probabilities that sum to 1, or NaN throughout"
         )
     return probas
 

@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = [
     {"_version"},
-    {"annotations"},
+    {"vocabulary"},
+    {"annotations", "file_tables", "platform_exports"},
     {"reading", "designs", "simulate", "dataset", "datasets", "metrics", "information"},
     {"models"},
     {"aggregation", "mixture"},

@@ -1,0 +1,214 @@
+"""Values of a column as integer codes into a vocabulary, in an order no row can change.
+
+Missing values (None, NaN, empty text) have the code -1. Ids are put in ascending order, classes in
+the order the user gives or in natural sort order, in which 'c2' stands before 'c10'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Int
+
+__all__ = [
+    "MAX_INFERRED_CLASSES",
+    "Where",
+    "code_ids",
+    "code_labels",
+    "listed",
+    "natural_key",
+    "plain",
+    "sorted_ids",
+    "vocabulary_of",
+]
+
+MAX_INFERRED_CLASSES = 1_000
+"""More distinct labels than this are taken for a wrong column unless `classes` lists them."""
+
+
+class Where(NamedTuple):
+    """How messages name a place in the input."""
+
+    source: str | None = None
+    """The file, if there is one."""
+    row_number: Callable[[int], int] | None = None
+    """Number of the row at a position, if it is not the position counted from 1."""
+
+    @property
+    def prefix(self) -> str:
+        """What a message begins with."""
+        return f"{self.source}: " if self.source else ""
+
+    def row(self, position: int) -> str:
+        """The row at a position, as messages call it."""
+        number = position + 1 if self.row_number is None else self.row_number(position)
+        return f"{self.prefix}row {number}"
+
+
+def code_ids(
+    values: pd.Series, column: str, role: str, where: Where
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes into the sorted ids; an id must never be missing."""
+    codes, ids = _factorize(values, column, where)
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        raise ValueError(
+            f"{where.row(int(missing[0]))}, column {column!r}: missing {role} id "
+            f"({len(missing):,} in all); every judgement needs a task and a worker"
+        )
+    order, vocabulary = sorted_ids(ids, role)
+    return order[codes], vocabulary
+
+
+def code_labels(
+    values: pd.Series, column: str, classes: Sequence[Any] | None, where: Where
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes into the classes, -1 where the label is missing."""
+    declared = classes
+    if declared is None and isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
+        declared = list(values.dtype.categories)
+    codes, found = _factorize(values, column, where)
+    if declared is not None:
+        vocabulary = vocabulary_of([plain(c) for c in declared], "class")
+        to_class = vocabulary.get_indexer(found)
+        unknown = np.flatnonzero(to_class < 0)
+        if len(unknown):
+            row = int(np.flatnonzero(np.isin(codes, unknown))[0])
+            raise ValueError(
+                f"{where.row(row)}, column {column!r}: label {plain(found[codes[row]])!r} is not "
+                f"one of the classes {listed(vocabulary)}"
+            )
+    else:
+        _refuse_non_classes(found, codes, column, where)
+        natural = sorted(range(len(found)), key=lambda i: natural_key(plain(found[i])))
+        vocabulary = pd.Index(found.take(natural), name="class")
+        to_class = np.empty(len(found), dtype=np.int64)
+        to_class[natural] = np.arange(len(found))
+    if len(vocabulary) < 2 and len(found):
+        raise ValueError(
+            f"{where.prefix}column {column!r} holds one class only ({plain(vocabulary[0])!r}); "
+            "expected at least two (pass classes to name those that nobody chose)"
+        )
+    # The appended -1 is what a missing label's code -1 picks.
+    return np.append(to_class, -1)[codes].astype(np.int32), vocabulary
+
+
+def _refuse_non_classes(
+    found: pd.Index, codes: Int[np.ndarray, " label"], column: str, where: Where
+) -> None:
+    if pd.api.types.is_float_dtype(found.dtype) and len(found):
+        fractional = np.flatnonzero(~_is_whole(found))
+        row = int(np.flatnonzero(np.isin(codes, fractional))[0])
+        raise ValueError(
+            f"{where.row(row)}, column {column!r}: {found[codes[row]]} is not a whole "
+            "number; expected labels that name classes"
+        )
+    if len(found) > MAX_INFERRED_CLASSES:
+        examples = ", ".join(repr(plain(v)) for v in found[:3])
+        raise ValueError(
+            f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
+            f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
+            "(pass classes to allow more)"
+        )
+
+
+def _factorize(
+    values: pd.Series, column: str, where: Where
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes and distinct values; None, NaN and empty text get the code -1."""
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        numbers = values.to_numpy()
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low < 2 * len(numbers):
+            return _code_dense_integers(numbers, low, high)
+    try:
+        codes, found = pd.factorize(values, use_na_sentinel=True)
+    except TypeError:
+        row, bad = next((i, v) for i, v in enumerate(values) if not isinstance(v, Hashable))
+        raise ValueError(
+            f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
+            "a number or a truth value"
+        ) from None
+    ids = pd.Index(found)
+    if isinstance(ids, pd.CategoricalIndex):
+        ids = ids.categories.take(ids.codes)
+    if ids.dtype != pd.Index(["text"]).dtype and not isinstance(ids.dtype, np.dtype):
+        ids = ids.astype(object)  # nullable and Arrow dtypes: nothing is missing any more
+    if ids.dtype == object:
+        ids = ids.infer_objects()
+    if pd.api.types.is_float_dtype(ids.dtype) and _is_whole(ids).all():
+        ids = ids.astype(np.int64)  # integers next to a missing value arrive as floats
+    if pd.api.types.is_string_dtype(ids.dtype):  # object counts as text here
+        if ids.dtype == object:
+            blank = np.array([isinstance(v, str) and not v.strip() for v in ids], dtype=bool)
+        else:
+            blank = np.asarray(ids.str.strip() == "", dtype=bool)
+        if blank.any():
+            kept = np.flatnonzero(~blank)
+            renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
+            renumbered[kept] = np.arange(len(kept))
+            codes, ids = renumbered[codes], ids.take(kept)
+    return codes, ids
+
+
+def _code_dense_integers(
+    numbers: Int[np.ndarray, " label"], low: int, high: int
+) -> tuple[Int[np.ndarray, " label"], pd.Index]:
+    """Codes of integers by counting instead of hashing: several times faster on long columns."""
+    shifted = numbers - low
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[shifted] = True
+    rank = np.cumsum(present, dtype=np.int64) - 1
+    return rank[shifted], pd.Index(np.flatnonzero(present) + low, dtype=numbers.dtype)
+
+
+def _is_whole(numbers: pd.Index) -> Bool[np.ndarray, " id"]:
+    """Whether each float stands for one integer exactly."""
+    values = numbers.to_numpy()
+    return (values == np.floor(values)) & (np.abs(values) < 2**53)
+
+
+def natural_key(value: Any) -> tuple[str, list[tuple[int, Any]], str]:
+    """Sort key in which runs of digits compare as numbers: 'c2' before 'c10'."""
+    if not isinstance(value, str):
+        return ("", [(0, value)], "")
+    parts = re.split(r"([0-9]+)", value)
+    key = [(0, int(p)) if p.isdecimal() else (1, p.casefold()) for p in parts if p]
+    return ("text", key, value)
+
+
+def sorted_ids(ids: pd.Index, role: str) -> tuple[Int[np.ndarray, " id"], pd.Index]:
+    """Rank of each id and the ids in ascending order."""
+    try:
+        order = ids.argsort()
+    except TypeError:  # ids of several types
+        order = np.array(sorted(range(len(ids)), key=lambda i: natural_key(plain(ids[i]))))
+    rank = np.empty(len(ids), dtype=np.int32)
+    rank[order] = np.arange(len(ids), dtype=np.int32)
+    return rank, pd.Index(ids.take(order), name=role)
+
+
+def vocabulary_of(ids: int | Sequence[Any] | pd.Index, name: str) -> pd.Index:
+    """A vocabulary without repeats; n stands for 0, ..., n - 1."""
+    if isinstance(ids, int | np.integer):
+        return pd.RangeIndex(int(ids), name=name)
+    index = pd.Index(ids, name=name)
+    if not index.is_unique:
+        raise ValueError(f"{name} {plain(index[index.duplicated()][0])!r} is listed twice")
+    return index
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value a user typed."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def listed(values: Iterable[Any], most: int = 8) -> str:
+    """The first few values for a message."""
+    listed = [repr(plain(v)) for v in values]
+    more = f", ... ({len(listed):,} in all)" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
