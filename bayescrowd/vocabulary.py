@@ -123,7 +123,7 @@ def _factorize(
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
         numbers = values.to_numpy()
         low, high = int(numbers.min()), int(numbers.max())
-        if high - low < 2 * len(numbers):
+        if high - low < 2 * len(numbers) and high < 2**63:
             return _code_dense_integers(numbers, low, high)
     try:
         codes, found = pd.factorize(values, use_na_sentinel=True)
@@ -159,7 +159,7 @@ def _code_dense_integers(
     numbers: Int[np.ndarray, " label"], low: int, high: int
 ) -> tuple[Int[np.ndarray, " label"], pd.Index]:
     """Codes of integers by counting instead of hashing: several times faster on long columns."""
-    shifted = numbers - low
+    shifted = numbers.astype(np.int64) - low
     present = np.zeros(high - low + 1, dtype=bool)
     present[shifted] = True
     rank = np.cumsum(present, dtype=np.int64) - 1
