@@ -29,6 +29,9 @@ TIE = 1e-9
 SPAMMER_INFORMEDNESS = 0.25
 """A worker is called a spammer when even the upper bound of the informedness is below this."""
 
+FLAG_STANDARD_ERRORS = 3.0
+"""How far the bound lies above the estimate: a false accusation costs a worker their pay."""
+
 Gold = pd.Series | Mapping[Any, Any] | None
 
 
