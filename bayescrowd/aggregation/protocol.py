@@ -251,9 +251,9 @@ def worker_quality(
     * accuracy: sum_k P(k) P(k | k), the chance that a label is right;
     * information: mutual information of label and truth, nats; an adversary can have much;
     * flag: 'adversary' if the informedness (the mean of P(k | k), scaled so that guessing is 0
-      and perfection 1) is below 0 by two standard deviations of what the labels leave open;
-      'spammer' if it is so below `SPAMMER_INFORMEDNESS`; else ''. A worker with few labels is
-      therefore not accused.
+      and perfection 1) is below 0 by `FLAG_STANDARD_ERRORS` standard deviations of what the
+      labels leave open; 'spammer' if it is so below `SPAMMER_INFORMEDNESS`; else ''. A worker
+      with few labels is therefore not accused.
     """
     n_classes = len(priors)
     right = np.einsum("wkk->wk", confusions)
@@ -267,7 +267,7 @@ def worker_quality(
     mean = (np.einsum("wkk->wk", counts) + 1) / (row_total + 2)
     variance = mean * (1 - mean) / (row_total + 3)
     informedness = (mean.sum(axis=1) - 1) / (n_classes - 1)
-    upper = informedness + 2 * np.sqrt(variance.sum(axis=1)) / (n_classes - 1)
+    upper = informedness + FLAG_STANDARD_ERRORS * np.sqrt(variance.sum(axis=1)) / (n_classes - 1)
     flag = np.select([upper < 0, upper < SPAMMER_INFORMEDNESS], ["adversary", "spammer"], "")
     return pd.DataFrame(
         {
