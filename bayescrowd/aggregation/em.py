@@ -27,13 +27,14 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-__all__ = ["EMResult", "Estimate", "Incidence", "Sweep", "log_floored", "maximise"]
+__all__ = ["EMResult", "Estimate", "Incidence", "Sweep", "log_floored", "maximise", "observed"]
 
 LOG_FLOOR = -690.0
 """log of about 1e-300: a forbidden symbol costs this much, and forbidding all classes is no NaN."""
@@ -41,6 +42,11 @@ LOG_FLOOR = -690.0
 _BLOCK_ITEMS = 8_192
 _SHARD_LABELS = 2**18
 _MAX_SHARDS = 16
+
+Observer = Callable[[int, float], None]
+"""Called with the number of the iteration, from 1, and the objective after it, in nats."""
+
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 class Sweep(NamedTuple):
@@ -185,6 +191,29 @@ def log_floored(probability: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "
     return np.log(np.maximum(probability, np.exp(LOG_FLOOR)))
 
 
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Call `observer` after each iteration of any EM that runs inside the block.
+
+    For progress bars: an estimator runs EM, several times with restarts, out of its caller's
+    sight.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb")])
+        >>> seen = []
+        >>> with observed(lambda iteration, objective: seen.append(iteration)):
+        ...     est = bc.DawidSkene(n_iter=3, tol=0).fit(ann)
+        >>> seen
+        [1, 2, 3]
+    """
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
 def maximise(
     labels: Incidence,
     posterior: Float[np.ndarray, "item cls"],
@@ -209,10 +238,13 @@ def maximise(
     sweep = labels.sweep(estimate, out) if estimate is not None else labels.start(posterior)
     trace: list[float] = []
     converged = False
+    observer = _observer.get()
     while len(trace) < n_iter and not converged:
         estimate = m_step(sweep, estimate)
         sweep = labels.sweep(estimate, out)
         trace.append(sweep.log_likelihood + estimate.penalty)
+        if observer is not None:
+            observer(len(trace), trace[-1])
         converged = tol > 0 and len(trace) > 1 and trace[-1] - trace[-2] < tol * labels.n_labels
     assert estimate is not None  # one iteration at least
     return EMResult(estimate, out, sweep.counts, sweep.log_likelihood, np.array(trace), converged)
