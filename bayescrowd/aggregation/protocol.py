@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,9 @@ FLAG_STANDARD_ERRORS = 3.0
 """How far the bound lies above the estimate: a false accusation costs a worker their pay."""
 
 Gold = pd.Series | Mapping[Any, Any] | None
+
+# beartype knows `typing.Self` only where it decorates whole classes.
+Itself = TypeVar("Itself", bound="Aggregator")
 
 
 class Aggregation(NamedTuple):
@@ -74,7 +77,7 @@ class Aggregator(BaseEstimator):
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         """Find the classes; `fixed` is the class of tasks whose truth is known, else -1."""
 
-    def fit(self, data: Any, gold: Gold = None) -> Self:
+    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
         """Learn from labels.
 
         Args:
