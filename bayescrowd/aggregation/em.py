@@ -69,8 +69,8 @@ class Estimate(NamedTuple):
     """log P(class), finite."""
     penalty: float
     """log prior density of the parameters up to a constant, in nats."""
-    centre: Float[np.ndarray, "cls observed"] | None
-    """The crowd's mean confusion matrix where workers are pooled toward it, else None."""
+    centre: Float[np.ndarray, "row outcome"] | None
+    """The crowd's mean rows where workers are pooled toward them, else None."""
 
 
 class EMResult(NamedTuple):

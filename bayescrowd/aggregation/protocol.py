@@ -189,7 +189,7 @@ def estimate_of(
     log_confusions: Float[np.ndarray, "worker cls observed"],
     priors: Float[np.ndarray, " cls"],
     penalty: float = 0.0,
-    centre: Float[np.ndarray, "cls observed"] | None = None,
+    centre: Float[np.ndarray, "row outcome"] | None = None,
 ) -> Estimate:
     """Log confusion matrices and priors in the form the E-step needs."""
     log_table = log_confusions.transpose(0, 2, 1).reshape(-1, len(priors))
