@@ -386,7 +386,7 @@ def _resolve_duplicates(
     duplicates: Duplicates,
     vocabularies: tuple[pd.Index, pd.Index],
     where: Where,
-) -> Int[np.ndarray, " row"]:
+) -> Int[np.ndarray, " kept"]:
     tasks, workers = vocabularies
     if rows is None:
         rows = np.arange(len(task_codes))
