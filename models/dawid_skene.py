@@ -97,14 +97,12 @@ def model(
     Plates: ``prevalence``; ``confusion`` in the plates ``worker`` and ``cls``, the true class;
     the labels' marginal density, one term per item, in the plate ``item``.
 
-    Parameters
-    ----------
-    labels
-        The observed labels.
-    n_items, n_workers, n_classes
-        Sizes; items and workers without a label and classes that nobody chose count too.
-    prior
-        Concentrations of the Dirichlet priors.
+    Args:
+        labels: the observed labels.
+        n_items: number of items, those without a label among them.
+        n_workers: number of workers, those without a label among them.
+        n_classes: number of classes, at least 2, those that nobody chose among them.
+        prior: pseudo-counts of the Dirichlet priors.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
@@ -143,16 +141,14 @@ def simulate(
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
 
-    Parameters
-    ----------
-    rng_key
-        The source of randomness.
-    item, worker
-        Who labels what: entry t asks ``worker[t]`` about ``item[t]``.
-    n_items, n_workers, n_classes
-        Sizes.
-    prior
-        Concentrations of the Dirichlet priors.
+    Args:
+        rng_key: the source of randomness.
+        item: which item each label is about.
+        worker: who gives each label, paired with `item`.
+        n_items: number of items.
+        n_workers: number of workers.
+        n_classes: number of classes, at least 2.
+        prior: pseudo-counts of the Dirichlet priors.
     """
     key_prevalence, key_confusion, key_labels = jax.random.split(rng_key, 3)
     params = Params(

@@ -10,7 +10,10 @@ os.environ.setdefault("MPLBACKEND", "agg")
 
 if "bayescrowd" in sys.modules:
     raise RuntimeError("bayescrowd was imported before the hook that checks its types")
-jaxtyping.install_import_hook("bayescrowd", "beartype.beartype")
+# As for static checkers (PEP 484), an int will do where a float is asked for.
+jaxtyping.install_import_hook(
+    "bayescrowd", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+)
 
 # Compilation makes the first example slow, and a test must not depend on the day's seed.
 hypothesis.settings.register_profile("bayescrowd", deadline=None, derandomize=True, database=None)

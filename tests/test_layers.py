@@ -8,10 +8,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"_version"},
-    {"vocabulary"},
-    {"annotations", "file_tables", "platform_exports"},
-    {"reading", "designs", "simulate", "dataset", "datasets", "metrics", "information"},
+    {"_version", "vocabulary"},
+    {"annotations"},
+    {
+        *{"reading", "file_tables", "platform_exports", "writing"},
+        *{"simulate", "designs", "dataset", "datasets", "metrics", "information"},
+    },
     {"models"},
     {"aggregation", "mixture"},
     {"selection"},
