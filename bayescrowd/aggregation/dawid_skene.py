@@ -247,7 +247,7 @@ def _given_confusions(
             raise ValueError(
                 "init: expected a table indexed (worker, true) with a column per class"
             )
-        matrices = init.reindex(index=index, columns=ann.classes).to_numpy(dtype=float)
+        matrices = init.reindex(index=index, columns=ann.classes).to_numpy(float, copy=True)
         matrices = matrices.reshape(n_workers, n_classes, n_classes)
         absent = np.isnan(matrices).any(axis=(1, 2))
         if absent.all():
