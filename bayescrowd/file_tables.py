@@ -20,27 +20,29 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from bayescrowd.vocabulary import listed
+
 __all__ = [
     "COLUMN_NAMES",
     "DelimitedText",
     "FileTable",
+    "JsonArray",
     "JsonLines",
     "Parquet",
     "file_contents",
     "find_column",
-    "listed",
     "parse_json",
 ]
 
@@ -59,26 +61,8 @@ COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Names a column may have for its role, best first; compared without case, '_', '-', ' ', 'id'."""
 
-_BLOCK_SIZE = 1 << 24  # bytes; a single row must fit into one block
+_BLOCK_SIZE = 1 << 22  # bytes; a single row must fit into one block
 _SAMPLE = 1_000  # JSON lines whose keys make the list of columns
-
-
-class FileTable(Protocol):
-    """A table in a file, whose columns are read when they are asked for."""
-
-    @property
-    def source(self) -> str:
-        """What messages call the file."""
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of all columns."""
-
-    def read(self, names: Sequence[str]) -> Any:
-        """A pandas or pyarrow table of these columns."""
-
-    def row_number(self, position: int) -> int:
-        """The number by which messages call the row at a position."""
 
 
 def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
@@ -100,35 +84,6 @@ def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{source}: this is UTF-16 text; expected UTF-8")
     return source, data
-
-
-def find_column(table: FileTable, role: str, given: str | None = None) -> str:
-    """The column given, else the only one whose name suits the role (`COLUMN_NAMES`).
-
-    Raises:
-        ValueError: there is no such column, or there are several.
-    """
-    columns, argument = table.columns, "label" if role == "truth" else role
-    if given is not None:
-        if given in columns:
-            return given
-        raise ValueError(
-            f"{table.source}: no column {given!r} for the {role}; the columns are {listed(columns)}"
-        )
-    for names in COLUMN_NAMES[role]:
-        found = [column for column in columns if _simplified(column) in names]
-        if len(found) > 1:
-            raise ValueError(
-                f"{table.source}: the {role} may be in any of the columns {listed(found)}; "
-                f"choose one with {argument}="
-            )
-        if found:
-            return found[0]
-    expected = ", ".join(name for names in COLUMN_NAMES[role] for name in names)
-    raise ValueError(
-        f"{table.source}: no column for the {role}; the columns are {listed(columns)}; expected "
-        f"one of {expected}, or {argument}= to name it"
-    )
 
 
 @dataclass(frozen=True)
@@ -165,7 +120,6 @@ class DelimitedText:
         for name in wanted:
             if self.columns.count(name) > 1:
                 raise ValueError(f"{self.source}: row 1: two columns are named {name!r}")
-        text = pa.dictionary(pa.int32(), pa.string())
         quoted = b'"' in self.data
         if quoted and self.data.count(b'"') % 2:
             self._refuse_open_quote()
@@ -177,7 +131,7 @@ class DelimitedText:
                     delimiter=self.delimiter, newlines_in_values=quoted
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, text),
+                    column_types=dict.fromkeys(wanted, pa.large_string()),
                     include_columns=wanted,
                     null_values=[""],
                     strings_can_be_null=True,
@@ -276,7 +230,7 @@ class JsonLines:
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in self._lines():
-            row = parse_json(line, f"{self.source}: row {number}")
+            row = parse_json(line.rstrip(), f"{self.source}: row {number}")
             if not isinstance(row, dict):
                 raise ValueError(
                     f"{self.source}: row {number}: found a {type(row).__name__}; expected one "
@@ -320,6 +274,61 @@ class Parquet:
         return ValueError(f"{self.source}: truncated or damaged Parquet file ({reason})")
 
 
+@dataclass(frozen=True)
+class JsonArray:
+    """A table of flat JSON objects, parsed already; a key that an object lacks is missing."""
+
+    source: str
+    objects: list[dict[str, Any]] = field(repr=False)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The keys of all objects."""
+        return list(dict.fromkeys(key for row in self.objects for key in row))
+
+    def read(self, names: Sequence[str]) -> pd.DataFrame:
+        """These keys' values, in columns of Python objects."""
+        values = {name: [row.get(name) for row in self.objects] for name in names}
+        return pd.DataFrame(values, dtype=object)
+
+    def row_number(self, position: int) -> int:
+        """Objects count from 1."""
+        return position + 1
+
+
+FileTable = DelimitedText | JsonLines | JsonArray | Parquet
+"""Each has `source`, `columns`, `read(names)` and `row_number(position)`."""
+
+
+def find_column(table: FileTable, role: str, given: str | None = None) -> str:
+    """The column given, else the only one whose name suits the role (`COLUMN_NAMES`).
+
+    Raises:
+        ValueError: there is no such column, or there are several.
+    """
+    columns, argument = table.columns, "label" if role == "truth" else role
+    if given is not None:
+        if given in columns:
+            return given
+        raise ValueError(
+            f"{table.source}: no column {given!r} for the {role}; the columns are {listed(columns)}"
+        )
+    for names in COLUMN_NAMES[role]:
+        found = [column for column in columns if _simplified(column) in names]
+        if len(found) > 1:
+            raise ValueError(
+                f"{table.source}: the {role} may be in any of the columns {listed(found)}; "
+                f"choose one with {argument}="
+            )
+        if found:
+            return found[0]
+    expected = ", ".join(name for names in COLUMN_NAMES[role] for name in names)
+    raise ValueError(
+        f"{table.source}: no column for the {role}; the columns are {listed(columns)}; expected "
+        f"one of {expected}, or {argument}= to name it"
+    )
+
+
 def parse_json(text: bytes, place: str) -> Any:
     """Parse JSON; `place` goes in front of a message about text that is none."""
     try:
@@ -330,16 +339,10 @@ def parse_json(text: bytes, place: str) -> Any:
             f"{place}: byte 0x{stray:02x} is not UTF-8; expected JSON in UTF-8"
         ) from None
     except json.JSONDecodeError as fault:
+        line = f"line {fault.lineno}, " if b"\n" in text else ""
         raise ValueError(
-            f"{place}: no valid JSON at line {fault.lineno}, character {fault.colno} ({fault.msg})"
+            f"{place}: no valid JSON at {line}character {fault.colno} ({fault.msg})"
         ) from None
-
-
-def listed(values: Iterable[Any], most: int = 12) -> str:
-    """The values as Python writes them, cut after some."""
-    texts = [repr(value) for value in values]
-    more = f", ... ({len(texts):,} in all)" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
 
 
 def _simplified(column: str) -> str:
@@ -348,12 +351,10 @@ def _simplified(column: str) -> str:
 
 
 def _integers_if_canonical(column: pa.ChunkedArray) -> pa.Array:
-    """A dictionary column with integer values, if writing them again gives the same text."""
-    array = column.unify_dictionaries().combine_chunks()
+    """Distinct values and indices; integers, if writing them again gives the same text."""
     try:
-        integers = array.dictionary.cast(pa.int64())
+        integers = column.cast(pa.int64())
     except pa.ArrowInvalid:
-        return array
-    if not integers.cast(pa.string()).equals(array.dictionary):
-        return array
-    return pa.DictionaryArray.from_arrays(array.indices, integers)
+        integers = None
+    is_canonical = integers is not None and integers.cast(column.type).equals(column)
+    return (integers if is_canonical else column).combine_chunks().dictionary_encode()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,8 @@ import pandas as pd
 import pyarrow as pa
 from jaxtyping import Bool
 
-from bayescrowd.file_tables import DelimitedText, find_column, listed, parse_json
+from bayescrowd.file_tables import DelimitedText, JsonArray, find_column, parse_json
+from bayescrowd.vocabulary import listed
 
 __all__ = [
     "Judgements",
@@ -170,7 +170,7 @@ def label_studio_judgements(
                 "'annotations', or an object of JSON-MIN with its 'annotator'"
             )
     if "annotations" not in items[0]:
-        return _flat_judgements(_Objects(source, items), task, worker, label)
+        return _flat_judgements(JsonArray(source, items), task, worker, label)
     rows = [
         (number, task_id, worker_id, choices)
         for number, item in enumerate(items, 1)
@@ -322,27 +322,8 @@ def _expected(value: Any, kind: type, what: str) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class _Objects:
-    """An array of flat JSON objects as a table."""
-
-    source: str
-    items: list[dict[str, Any]]
-
-    @property
-    def columns(self) -> list[str]:
-        return list(dict.fromkeys(key for item in self.items for key in item))
-
-    def read(self, names: Sequence[str]) -> pd.DataFrame:
-        values = {name: [item.get(name) for item in self.items] for name in names}
-        return pd.DataFrame(values, dtype=object)
-
-    def row_number(self, position: int) -> int:
-        return position + 1
-
-
 def _flat_judgements(
-    table: _Objects, task: str | None, worker: str | None, label: str | None
+    table: JsonArray, task: str | None, worker: str | None, label: str | None
 ) -> Judgements:
     task_column = find_column(table, "task", task or "id")
     worker_column = find_column(table, "worker", worker or "annotator")

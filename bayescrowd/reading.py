@@ -28,7 +28,6 @@ from bayescrowd.file_tables import (
     Parquet,
     file_contents,
     find_column,
-    listed,
 )
 from bayescrowd.platform_exports import (
     Judgements,
@@ -38,6 +37,7 @@ from bayescrowd.platform_exports import (
     mturk_judgements,
     toloka_judgements,
 )
+from bayescrowd.vocabulary import listed
 
 __all__ = ["Format", "read_annotations", "read_truth"]
 
@@ -168,10 +168,10 @@ def read_truth(
     tasks, labels = _positions(frame, task_column, annotations.tasks)[rows], labels[rows]
     for positions, column, expectation in (
         (tasks, task_column, f"one of the {annotations.n_tasks:,} tasks of the annotations"),
-        (labels, label_column, f"one of their classes {listed(annotations.classes.tolist())}"),
+        (labels, label_column, f"one of their classes {listed(annotations.classes)}"),
     ):
         if (positions < 0).any():
-            row = rows[int(np.argmax(positions < 0))]
+            row = int(rows[np.argmax(positions < 0)])
             value = _pandas_column(frame, column)[row]
             found = "nothing" if pd.isna(value) else repr(_written(value))
             raise ValueError(
@@ -182,7 +182,7 @@ def read_truth(
     if (known[tasks] != labels).any():
         clash = int(np.argmax(known[tasks] != labels))
         raise ValueError(
-            f"{_place(table, rows[clash], label_column)}: a second, different {name} for task "
+            f"{_place(table, int(rows[clash]), label_column)}: a second, different {name} for task "
             f"{_written(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
     present = np.flatnonzero(known != _MISSING)
@@ -271,8 +271,8 @@ def _with_text(frame: Any, label: str) -> Any:
     """The table with the integers that a typeless file's labels became as text again."""
     if not isinstance(frame, pa.Table) or not pa.types.is_dictionary(frame[label].type):
         return frame
-    text = pa.dictionary(frame[label].type.index_type, pa.string())
-    return frame.set_column(frame.column_names.index(label), label, frame[label].cast(text))
+    text = frame[label].cast(frame[label].type.value_type).cast(pa.large_string())
+    return frame.set_column(frame.column_names.index(label), label, text.dictionary_encode())
 
 
 _MISSING = -2
@@ -288,8 +288,8 @@ def _positions(frame: Any, column: str, vocabulary: pd.Index) -> Int[np.ndarray,
     return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
 
 
-def _place(table: FileTable, position: int | np.integer[Any], column: str) -> str:
-    return f"{table.source}: row {table.row_number(int(position))}, column {column!r}"
+def _place(table: FileTable, position: int, column: str) -> str:
+    return f"{table.source}: row {table.row_number(position)}, column {column!r}"
 
 
 def _pandas_column(frame: Any, column: str) -> pd.Series:
