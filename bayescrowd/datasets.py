@@ -289,8 +289,10 @@ def _transfer(file: _File, path: Path) -> None:
     try:
         downloader(file.url, str(path), None)
     except OSError as error:  # the base of all that requests raises
-        response = getattr(error, "response", None)
-        reason = type(error).__name__ if response is None else f"HTTP {response.status_code}"
+        reason = type(error).__name__
+        if (response := getattr(error, "response", None)) is not None:
+            reason = f"HTTP {response.status_code}"
+            response.close()  # pooch leaves the body unread and the connection open
         raise ConnectionError(
             f"{file.name} could not be downloaded from {urlsplit(file.url).netloc} ({reason}): "
             f"{_by_hand(file)} by other means and save it as {_best_place(file)}"
