@@ -455,15 +455,14 @@ def _corrupted(
     check_fraction("spammers", spammers)
     check_fraction("adversaries", adversaries)
     n_workers, n_classes, _ = honest.shape
-    n_spammers, n_adversaries = round(spammers * n_workers), round(adversaries * n_workers)
-    if n_spammers + n_adversaries > n_workers:
+    if spammers + adversaries > 1 + TINY:
         raise ValueError(
             f"spammers={spammers} and adversaries={adversaries} are more than the whole crowd"
         )
-    order = rng.permutation(n_workers)
-    n_uniform = (n_spammers + 1) // 2
+    n_spammers = round(spammers * n_workers)
+    n_dishonest = round((spammers + adversaries) * n_workers)
     uniform, one_class, adversary, _ = np.split(
-        order, [n_uniform, n_spammers, n_spammers + n_adversaries]
+        rng.permutation(n_workers), [(n_spammers + 1) // 2, n_spammers, n_dishonest]
     )
     matrices = honest.copy()
     matrices[uniform] = 1 / n_classes
