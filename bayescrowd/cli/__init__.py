@@ -1,0 +1,125 @@
+"""The command line: arguments, files, exit codes; no statistics.
+
+A command is a module of this package with one public function, `add_to(commands)`, which declares
+its arguments and names the function that does the work: `run(args) -> int`, the exit code. A new
+command takes its module and a place in `_COMMANDS`. Modules import what is heavy inside `run`, so
+that `--help` and `--version` answer at once.
+
+Exit codes: 0 done; 2 bad input or usage, said in one line on standard error; 1 a fault of ours,
+likewise; 130 interrupted; 141 when whoever read our output stopped reading. With
+BAYESCROWD_TRACEBACK=1 in the environment the traceback comes before the line.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
+
+from bayescrowd._version import __version__
+from bayescrowd.cli import aggregate, datasets, demo
+from bayescrowd.cli.arguments import Parser
+
+__all__ = ["main"]
+
+_COMMANDS = (demo, aggregate, datasets)
+
+DONE, FAULT, BAD_INPUT, INTERRUPTED, NOBODY_READS = 0, 1, 2, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Args:
+        argv: the arguments; those of the process if not given.
+    """
+    _write_any_text()
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has printed the help or the error
+        return stop.code if isinstance(stop.code, int) else DONE
+    with warnings.catch_warnings():
+        # One line each, and also on the second call of the same code.
+        warnings.filterwarnings("always", category=UserWarning)
+        warnings.showwarning = _show_warning
+        return _guarded(args)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="bayescrowd",
+        description="True labels and worker quality from noisy crowd labels.",
+        epilog="First steps: 'bayescrowd demo', then 'bayescrowd aggregate labels.csv'.",
+    )
+    parser.add_argument("--version", action="version", version=f"bayescrowd {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in _COMMANDS:
+        module.add_to(commands)
+    return parser
+
+
+def _guarded(args: object) -> int:
+    """Run the chosen command; whatever goes wrong becomes one line and an exit code."""
+    try:
+        code: int = args.run(args)  # type: ignore[attr-defined]
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return NOBODY_READS
+    except (ValueError, OSError) as error:
+        return _report(_described(error), BAD_INPUT)
+    except Exception as error:
+        kind = f"{type(error).__name__}: {error}".rstrip(": ")
+        hint = "a fault of bayescrowd; BAYESCROWD_TRACEBACK=1 shows where"
+        return _report(f"{kind} ({hint})", FAULT)
+    return code
+
+
+def _report(message: str, code: int) -> int:
+    if os.environ.get("BAYESCROWD_TRACEBACK"):
+        traceback.print_exc()
+    print(f"bayescrowd: {_one_line(message)}", file=sys.stderr)
+    return code
+
+
+def _described(error: ValueError | OSError) -> str:
+    """The system's own errors as 'file: what', ours as they are."""
+    if isinstance(error, OSError) and error.strerror:
+        what = error.strerror[:1].lower() + error.strerror[1:]
+        return f"{error.filename}: {what}" if error.filename else what
+    return str(error) or type(error).__name__
+
+
+def _one_line(message: str) -> str:
+    return "; ".join(line.strip() for line in message.splitlines() if line.strip())
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"bayescrowd: warning: {_one_line(str(message))}", file=sys.stderr)
+
+
+def _write_any_text() -> None:
+    """Ids that the terminal cannot show are escaped rather than fatal."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Keep Python from complaining of the closed pipe once more when it exits."""
+    with suppress(OSError, ValueError):  # a stream without a file beneath
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,428 @@
+"""`bayescrowd aggregate`: labels and worker quality from a file of judgements."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayescrowd._version import __version__
+from bayescrowd.cli.arguments import (
+    METHODS,
+    Commands,
+    comma_separated,
+    make_estimator,
+    method_name,
+    natural_number,
+    positive_number,
+)
+from bayescrowd.cli.text import aligned, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.aggregation.protocol import Aggregator
+    from bayescrowd.annotations import Annotations
+    from bayescrowd.metrics import Scores
+
+__all__ = ["add_to"]
+
+_METHOD_LIST = "\n".join(f"  {name:<15} {method.summary}" for name, method in METHODS.items())
+
+_DESCRIPTION = """\
+Aggregate the labels of a crowd: the most probable true label of every task and the quality of
+every worker."""
+
+_EPILOG = f"""\
+methods:
+{_METHOD_LIST}
+
+input:
+  A table with one row per judgement: CSV, TSV, JSON lines or Parquet, text also gzipped; or an
+  export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual names
+  (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker and
+  --label. Rows without a label are left out and counted.
+
+output:
+  A summary is printed. The results go where --out and --workers say, in the format of the
+  extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet. '--out -' prints the table as
+  CSV, and the summary on standard error; --json prints one JSON document with both tables and
+  no summary.
+
+  per task:    task, label, probability (of that label), entropy (of the task's class
+               probabilities, in nats), n_votes (judgements of the task)
+  per worker:  worker, accuracy (estimated share of right labels), information (mutual information
+               of label and truth, in nats), n_labels, flag (spammer, adversary or empty)
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd aggregate labels.csv
+  bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv
+  bayescrowd aggregate answers.tsv --task item --label answer --gold known.csv --out -
+  zcat labels.csv.gz | bayescrowd aggregate - --method wawa --truth truth.csv --json"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "aggregate",
+        help="labels and worker quality from a file of judgements",
+        usage="bayescrowd aggregate LABELS [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "--method",
+        type=method_name,
+        default="dawid-skene",
+        help="one of those below; default: %(default)s",
+    )
+    known = parser.add_argument_group("known labels (tables with a task and a label per row)")
+    known.add_argument("--gold", metavar="FILE", help="true labels that the fit may use")
+    known.add_argument(
+        "--truth",
+        metavar="FILE",
+        help="true labels for scoring only: prints accuracy, macro-F1, Brier score and expected "
+        "calibration error; tasks that are in --gold as well are not scored",
+    )
+    for name in ("gold", "truth"):
+        known.add_argument(
+            f"--{name}-columns",
+            type=_two_names,
+            metavar="TASK,LABEL",
+            default=(None, None),
+            help=f"columns of the {name} file, if not found by their names",
+        )
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", help="write one row per task; - prints it")
+    output.add_argument("--workers", metavar="FILE", help="write one row per worker; - prints it")
+    output.add_argument(
+        "--probabilities", action="store_true", help="add a column per class to the tasks' table"
+    )
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--format",
+        choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
+        help="default: by extension and content",
+    )
+    for role in ("task", "worker", "label"):
+        reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
+    reading.add_argument(
+        "--classes",
+        type=comma_separated,
+        metavar="A,B,...",
+        help="the classes in order; default: those found, in natural order",
+    )
+    reading.add_argument(
+        "--duplicates",
+        choices=("keep", "error", "first", "last"),
+        default="keep",
+        help="repeated judgements of one task by one worker; default: %(default)s",
+    )
+    fitting = parser.add_argument_group("fitting")
+    fitting.add_argument("--seed", type=natural_number, metavar="N", help="default: 0")
+    fitting.add_argument(
+        "--n-init", type=positive_number, metavar="N", help="starts of EM, the best one wins"
+    )
+    fitting.add_argument(
+        "--n-iter", type=positive_number, metavar="N", help="most iterations of EM"
+    )
+
+
+class _Outcome(NamedTuple):
+    """What there is to tell."""
+
+    source: str
+    method: str
+    annotations: Annotations
+    estimator: Aggregator
+    seconds: float
+    n_gold: int
+    scores: Scores | None
+    n_unscored: int
+    """Tasks of the truth that were left out because the fit was told their label."""
+    tasks: pd.DataFrame
+    workers: pd.DataFrame
+
+
+def _run(args: argparse.Namespace) -> int:
+    _check_files(args)
+    estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
+    outcome = _aggregated(args, estimator)
+    _write_tables(outcome, args)
+    if args.json:
+        print(json.dumps(_document(outcome), indent=2, ensure_ascii=False, default=str))
+    else:
+        summary = sys.stderr if "-" in (args.out, args.workers) else sys.stdout
+        print(_summary(outcome, args), file=summary)
+    return 0
+
+
+def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
+    from bayescrowd.cli.progress import iterations, stage
+    from bayescrowd.metrics import score_table
+    from bayescrowd.reading import read_annotations, read_truth
+
+    with stage(f"reading {args.labels}"):
+        annotations = read_annotations(
+            args.labels,
+            args.format,
+            task=args.task,
+            worker=args.worker,
+            label=args.label,
+            classes=args.classes,
+            duplicates=args.duplicates,
+        )
+        known: dict[str, pd.Series | None] = {"gold": None, "truth": None}
+        for name in known:
+            if path := getattr(args, name):
+                task, label = getattr(args, f"{name}_columns")
+                known[name] = read_truth(path, annotations, task=task, label=label, name=name)
+    gold, truth = known["gold"], known["truth"]
+    n_unscored = 0
+    if gold is not None and truth is not None:
+        n_unscored = int(truth.index.isin(gold.index).sum())
+        truth = truth[~truth.index.isin(gold.index)]
+        if truth.empty:
+            raise ValueError(
+                f"{args.truth}: the gold file names every task of it; nothing is left to score"
+            )
+    start = time.perf_counter()
+    with iterations(args.method, annotations.n_labels):
+        estimator.fit(annotations, gold)
+    seconds = time.perf_counter() - start
+    return _Outcome(
+        source="standard input" if args.labels == "-" else args.labels,
+        method=args.method,
+        annotations=annotations,
+        estimator=estimator,
+        seconds=seconds,
+        n_gold=0 if gold is None else len(gold),
+        scores=None if truth is None else score_table(estimator.probas_, truth),
+        n_unscored=n_unscored,
+        tasks=_task_table(estimator, annotations, every_class=args.probabilities),
+        workers=estimator.worker_quality_.reset_index(),
+    )
+
+
+def _check_files(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    from bayescrowd.writing import check_table_target
+
+    inputs, outputs = [args.labels, args.gold, args.truth], [args.out, args.workers]
+    if inputs.count("-") > 1:
+        raise ValueError("only one of the files can come from standard input")
+    if outputs.count("-") + args.json > 1:
+        raise ValueError("only one of --out -, --workers - and --json can print")
+    files = [Path(path).resolve() for path in (*inputs, *outputs) if path not in (None, "-")]
+    for path in outputs:
+        if path in (None, "-"):
+            continue
+        if files.count(Path(path).resolve()) > 1:
+            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
+        try:
+            check_table_target(path, overwrite=args.force)
+        except FileExistsError:
+            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+
+
+def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
+    import pandas as pd
+    from scipy.special import entr
+
+    probas = estimator.probas_.to_numpy()
+    table = pd.DataFrame(
+        {
+            "task": ann.tasks,
+            "label": estimator.labels_.array,
+            "probability": probas.max(axis=1),
+            "entropy": entr(probas).sum(axis=1),
+            "n_votes": ann.labels_per_task,
+        }
+    )
+    if every_class:
+        columns = {f"probability:{c}": probas[:, k] for k, c in enumerate(ann.classes)}
+        table = table.assign(**columns)
+    return table
+
+
+def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
+    from bayescrowd.writing import write_table
+
+    for path, table in ((args.out, outcome.tasks), (args.workers, outcome.workers)):
+        if path == "-":
+            print(table.to_csv(index=False, lineterminator="\n"), end="")
+        elif path is not None:
+            write_table(table, path, overwrite=args.force)
+
+
+def _document(outcome: _Outcome) -> dict[str, Any]:
+    """Everything that was found, for machines."""
+    ann, estimator = outcome.annotations, outcome.estimator
+    return {
+        "bayescrowd": __version__,
+        "method": outcome.method,
+        "input": {
+            "source": outcome.source,
+            "n_labels": ann.n_labels,
+            "n_tasks": ann.n_tasks,
+            "n_workers": ann.n_workers,
+            "n_classes": ann.n_classes,
+            "n_dropped": ann.n_dropped,
+            "n_gold": outcome.n_gold,
+        },
+        "fit": {
+            "converged": bool(estimator.converged_),
+            "n_iter": estimator.n_iter_,
+            "log_likelihood": estimator.log_likelihood_,
+            "n_ties": estimator.n_ties_,
+            "seconds": outcome.seconds,
+        },
+        "scores": None if outcome.scores is None else outcome.scores._asdict(),
+        "classes": _records(estimator.priors_.rename_axis("class").reset_index()),
+        "tasks": _records(outcome.tasks),
+        "workers": _records(outcome.workers),
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    return table.to_dict("records")
+
+
+def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
+    paragraphs = [_input_lines(outcome), _fit_lines(outcome)]
+    if outcome.scores is not None:
+        paragraphs.append(_score_lines(outcome, args.truth))
+    paragraphs.append(_worker_lines(outcome.workers))
+    if args.out is None:
+        paragraphs.append(_first_tasks(outcome.tasks))
+    written = [
+        f"{path}: {counted(len(table), noun)} written"
+        for path, table, noun in (
+            (args.out, outcome.tasks, "task"),
+            (args.workers, outcome.workers, "worker"),
+        )
+        if path not in (None, "-")
+    ]
+    if written:
+        paragraphs.append("\n".join(written))
+    return "\n\n".join(paragraphs)
+
+
+def _input_lines(outcome: _Outcome) -> str:
+    ann = outcome.annotations
+    counts = (
+        f"{counted(ann.n_labels, 'label')} of {counted(ann.n_tasks, 'task')} by "
+        f"{counted(ann.n_workers, 'worker')}, {counted(ann.n_classes, 'class', 'classes')}"
+    )
+    lines = [f"{outcome.source}: {counts}"]
+    if ann.n_dropped:
+        lines.append(f"  {counted(ann.n_dropped, 'row')} without a label left out")
+    if empty := int((ann.labels_per_task == 0).sum()):
+        lines.append(f"  {counted(empty, 'task')} without any label")
+    return "\n".join(lines)
+
+
+def _fit_lines(outcome: _Outcome) -> str:
+    estimator, tasks = outcome.estimator, outcome.tasks
+    course = ""
+    if estimator.n_iter_:
+        state = "converged" if estimator.converged_ else "NOT converged"
+        course = f"{state} after {counted(estimator.n_iter_, 'iteration')}, "
+    fit = f"log-likelihood {estimator.log_likelihood_:,.1f} nats, {outcome.seconds:.2f} s"
+    lines = [f"{outcome.method}: {course}{fit}"]
+    if outcome.n_gold:
+        lines.append(f"  {counted(outcome.n_gold, 'task')} held to the known label (gold)")
+    if estimator.n_ties_:
+        lines.append(f"  {counted(estimator.n_ties_, 'tie')} broken by the seed")
+    sure = int((tasks["probability"] >= 0.95).sum())
+    lines.append(f"  {sure:,} of {counted(len(tasks), 'label')} at least 95% sure")
+    shares = tasks["label"].value_counts(normalize=True)
+    listed = [f"{name}: {shares.get(name, 0.0):.1%}" for name in estimator.classes_[:8]]
+    more = f", ... ({len(estimator.classes_):,} classes)" if len(estimator.classes_) > 8 else ""
+    lines.append(f"  shares of the labels: {', '.join(listed)}{more}")
+    return "\n".join(lines)
+
+
+def _score_lines(outcome: _Outcome, truth: str) -> str:
+    scores = outcome.scores
+    assert scores is not None  # asked for only with a truth
+    left_out = f"; {outcome.n_unscored:,} more are gold" if outcome.n_unscored else ""
+    rows = [
+        ("accuracy", scores.accuracy),
+        ("macro-F1", scores.macro_f1),
+        ("Brier score", scores.brier),
+        ("expected calibration error", scores.ece),
+    ]
+    lines = [f"scored on {counted(scores.n, 'task')} of {truth}{left_out}"]
+    return "\n".join([*lines, *(f"  {name:<26}  {value:.4f}" for name, value in rows)])
+
+
+def _worker_lines(workers: pd.DataFrame) -> str:
+    """The best and the worst workers, and how many are flagged."""
+    ranked = workers.sort_values("accuracy", ascending=False, kind="stable")
+    n_shown = 3 if len(ranked) > 6 else len(ranked)
+    rows = [["worker", "accuracy", "information", "labels", "flag"]]
+    for position, (_, worker) in enumerate(ranked.iterrows()):
+        if n_shown <= position < len(ranked) - n_shown:
+            if position == n_shown:
+                rows.append(["...", "", "", "", ""])
+            continue
+        rows.append(
+            [
+                _shortened(worker["worker"]),
+                f"{worker['accuracy']:.3f}",
+                f"{worker['information']:.3f}",
+                f"{worker['n_labels']:,}",
+                worker["flag"],
+            ]
+        )
+    flags = workers["flag"].value_counts()
+    flagged = [
+        counted(int(flags.get(flag, 0)), flag, plural)
+        for flag, plural in (("spammer", None), ("adversary", "adversaries"))
+    ]
+    return (
+        "workers by estimated accuracy (information in nats)\n"
+        f"{aligned(rows, left=(0, 4))}\n"
+        f"  flagged: {' and '.join(flagged)} among {counted(len(workers), 'worker')}"
+    )
+
+
+def _first_tasks(tasks: pd.DataFrame) -> str:
+    rows = [["task", "label", "probability", "entropy", "votes"]]
+    for row in tasks.head(5).itertuples(index=False):
+        rows.append(
+            [
+                _shortened(row.task),
+                _shortened(row.label),
+                f"{row.probability:.4f}",
+                f"{row.entropy:.4f}",
+                f"{row.n_votes:,}",
+            ]
+        )
+    return (
+        f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
+        f"{aligned(rows, left=(0, 1))}"
+    )
+
+
+def _shortened(value: Any, most: int = 32) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    names = comma_separated(text)
+    if len(names) != 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
+    return names[0], names[1]

@@ -1,0 +1,112 @@
+"""What the commands' arguments share: one-line errors, types, the methods' names."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from bayescrowd.aggregation.protocol import Aggregator
+
+__all__ = [
+    "METHODS",
+    "Commands",
+    "Parser",
+    "comma_separated",
+    "make_estimator",
+    "method_name",
+    "natural_number",
+    "positive_number",
+]
+
+
+class Method(NamedTuple):
+    """A method of aggregation as the command line offers it."""
+
+    estimator: str
+    """Its public name in `bayescrowd`."""
+    summary: str
+    """What it does, in a few words."""
+
+
+METHODS = {
+    "majority-vote": Method("MajorityVote", "the class most workers chose"),
+    "wawa": Method("Wawa", "votes weighted by agreement with the majority"),
+    "one-coin": Method("OneCoinDawidSkene", "EM with one accuracy per worker"),
+    "dawid-skene": Method("DawidSkene", "EM with a confusion matrix per worker"),
+}
+"""Every method by the name a user types; simple ones first."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that says what is wrong in one line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_help_formatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and leave with the exit code of bad usage."""
+        line = " ".join(message.split())
+        self.exit(2, f"{self.prog}: {line} (see {self.prog} --help)\n")
+
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[Parser]
+else:
+    Commands = argparse._SubParsersAction  # a private class, and the only name it has
+
+
+def make_estimator(name: str, **options: int | None) -> Aggregator:
+    """The method's estimator with these options; those that are None keep their defaults.
+
+    Raises:
+        ValueError: the method has no such option.
+    """
+    import bayescrowd
+
+    estimator = getattr(bayescrowd, METHODS[name].estimator)()
+    known = estimator.get_params()
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in known:
+            raise ValueError(f"{name} has no option --{option.replace('_', '-')}")
+    return estimator.set_params(**given)
+
+
+def method_name(text: str) -> str:
+    """Argument type: the name of a method."""
+    if text not in METHODS:
+        raise argparse.ArgumentTypeError(f"no method {text!r}; there are {', '.join(METHODS)}")
+    return text
+
+
+def natural_number(text: str) -> int:
+    """Argument type: 0, 1, 2, ..."""
+    return _integer(text, least=0)
+
+
+def positive_number(text: str) -> int:
+    """Argument type: 1, 2, 3, ..."""
+    return _integer(text, least=1)
+
+
+def comma_separated(text: str) -> list[str]:
+    """Argument type: names with commas between them."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected names with commas between them")
+    return names
+
+
+def _help_formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an integer of at least {least}")
+    return number

@@ -1,0 +1,306 @@
+"""`bayescrowd demo`: a simulated crowd, every method, and what each makes of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayescrowd.cli.arguments import METHODS, Commands, make_estimator, natural_number
+from bayescrowd.cli.text import aligned
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.aggregation.protocol import Aggregator
+    from bayescrowd.dataset import Dataset
+
+__all__ = ["add_to"]
+
+PICTURE = "bayescrowd-demo.png"
+
+_FORMATS = (".png", ".pdf", ".svg")
+_MARK = "bayescrowd demo"  # written into the picture's metadata
+
+N_TASKS, N_WORKERS, LABELS_PER_TASK = 3000, 60, 6
+CLASSES = {"cat": 0.5, "dog": 0.25, "fox": 0.15, "owl": 0.1}
+SPAMMERS, ADVERSARIES = 0.25, 0.1
+N_LISTED = 5
+
+_DESCRIPTION = """\
+Simulate a crowd with spammers and adversaries, aggregate its labels with every method, compare
+the results with the truth, and draw a picture. Needs neither network nor data."""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "demo", help="try every method on a simulated crowd", description=_DESCRIPTION
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "--out",
+        metavar="PATH",
+        default=".",
+        help=f"the picture's file ({', '.join(_FORMATS)}), or the folder for {PICTURE}; "
+        "default: the current folder",
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="overwrite an existing file; an earlier picture of the demo is always overwritten",
+    )
+    parser.add_argument(
+        "--seed", type=natural_number, metavar="N", default=0, help="of the crowd; default: 0"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+class _Outcome(NamedTuple):
+    """What the demo found."""
+
+    data: Dataset
+    fitted: dict[str, Aggregator]
+    table: pd.DataFrame
+    """Indexed by method: accuracy, log_likelihood (nats), seconds."""
+    best: str
+    """The method with the highest likelihood: what a user without a truth can see."""
+    reference: float
+    """Accuracy of the labels that are most probable under the true parameters."""
+    workers: pd.DataFrame
+    """By estimated accuracy under `best`, with the true accuracy and kind."""
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bayescrowd.writing import check_target, new_file
+
+    path = _picture_path(args.out)
+    overwrite = args.force or _is_our_picture(path)
+    try:
+        check_target(path, overwrite=overwrite)
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path}: the file exists and is not the demo's; --force overwrites it"
+        ) from None
+    outcome = _outcome(args.seed)
+    figure = _drawn(outcome)
+    with new_file(path, overwrite=overwrite) as file:
+        key = "Software" if path.suffix == ".png" else "Creator"
+        figure.savefig(file, format=path.suffix[1:], metadata={key: _MARK})
+    if args.json:
+        print(json.dumps(_document(outcome, path, args.seed), indent=2))
+    else:
+        print(_story(outcome, path))
+    return 0
+
+
+def _picture_path(out: str) -> Path:
+    path = Path(out)
+    if path.is_dir():
+        return path / PICTURE
+    if path.suffix.lower() not in _FORMATS:
+        raise ValueError(
+            f"{path}: expected an existing folder, or a file that ends in {', '.join(_FORMATS)}"
+        )
+    return path
+
+
+def _is_our_picture(path: Path) -> bool:
+    return path.is_file() and _MARK.encode() in path.read_bytes()
+
+
+def _outcome(seed: int) -> _Outcome:
+    import pandas as pd
+
+    from bayescrowd.metrics import accuracy
+
+    data = _crowd(seed)
+    assert data.truth is not None  # simulated
+    fitted, rows = {}, {}
+    for name in METHODS:
+        estimator = make_estimator(name)
+        start = time.perf_counter()
+        fitted[name] = estimator.fit(data.annotations)
+        rows[name] = {
+            "accuracy": accuracy(estimator.probas_, data.truth),
+            "log_likelihood": estimator.log_likelihood_,
+            "seconds": time.perf_counter() - start,
+        }
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+    best = str(table["log_likelihood"].idxmax())
+    return _Outcome(
+        data=data,
+        fitted=fitted,
+        table=table,
+        best=best,
+        reference=accuracy(_true_posterior(data), data.truth),
+        workers=_ranked_workers(fitted[best], data),
+    )
+
+
+def _crowd(seed: int) -> Dataset:
+    """The simulated crowd, with names for classes and workers."""
+    import dataclasses
+
+    import pandas as pd
+
+    from bayescrowd.simulate import crowd
+
+    data = crowd(
+        N_TASKS,
+        N_WORKERS,
+        len(CLASSES),
+        labels_per_task=LABELS_PER_TASK,
+        activity=0.6,
+        prevalence=list(CLASSES.values()),
+        spammers=SPAMMERS,
+        adversaries=ADVERSARIES,
+        seed=seed,
+    )
+    classes = pd.Index(list(CLASSES), name="class")
+    workers = pd.Index([f"w{i:02}" for i in range(1, N_WORKERS + 1)], name="worker")
+    annotations = dataclasses.replace(data.annotations, classes=classes, workers=workers)
+    assert data.truth is not None  # simulated
+    truth = pd.Series(classes.take(data.truth.to_numpy()), data.truth.index, name="truth")
+    return data._replace(annotations=annotations, truth=truth)
+
+
+def _true_posterior(data: Dataset) -> pd.DataFrame:
+    """P(class) of each task under the parameters the crowd was drawn from."""
+    import numpy as np
+    import pandas as pd
+
+    from bayescrowd.aggregation.em import log_floored
+    from bayescrowd.aggregation.protocol import estimate_of, incidence
+
+    assert data.parameters is not None  # simulated
+    ann = data.annotations
+    posterior = np.empty((ann.n_tasks, ann.n_classes))
+    estimate = estimate_of(log_floored(data.parameters.confusions), data.parameters.prevalence)
+    incidence(ann).sweep(estimate, posterior)
+    return pd.DataFrame(posterior, index=ann.tasks, columns=ann.classes)
+
+
+def _ranked_workers(estimator: Aggregator, data: Dataset) -> pd.DataFrame:
+    import numpy as np
+
+    assert data.parameters is not None  # simulated
+    parameters = data.parameters
+    workers = estimator.worker_quality_.assign(
+        true_accuracy=np.einsum("wkk,k->w", parameters.confusions, parameters.prevalence),
+        kind=parameters.kinds,
+    )
+    return workers.sort_values("accuracy", ascending=False, kind="stable")
+
+
+def _drawn(outcome: _Outcome) -> Any:
+    from bayescrowd import plots
+
+    return plots.demo(
+        outcome.data,
+        outcome.fitted,
+        outcome.table,
+        best=outcome.best,
+        reference=outcome.reference,
+    )
+
+
+def _document(outcome: _Outcome, path: Path, seed: int) -> dict[str, Any]:
+    ann = outcome.data.annotations
+    return {
+        "seed": seed,
+        "n_tasks": ann.n_tasks,
+        "n_workers": ann.n_workers,
+        "n_classes": ann.n_classes,
+        "n_labels": ann.n_labels,
+        "methods": outcome.table.reset_index().to_dict("records"),
+        "best_method": outcome.best,
+        "true_model_accuracy": outcome.reference,
+        "workers": outcome.workers.reset_index().to_dict("records"),
+        "picture": str(path),
+    }
+
+
+def _story(outcome: _Outcome, path: Path) -> str:
+    next_step = (
+        f"Picture: {path}\n"
+        "Your own labels (a table with the columns task, worker and label):\n"
+        "  bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv"
+    )
+    texts = [_crowd_text(outcome.data), _method_text(outcome), _worker_text(outcome), next_step]
+    return "\n\n".join(texts)
+
+
+def _crowd_text(data: Dataset) -> str:
+    assert data.parameters is not None  # simulated
+    ann, kinds = data.annotations, data.parameters.kinds
+    n_spammers = sum("spammer" in kind for kind in kinds)
+    n_adversaries = sum(kind == "adversary" for kind in kinds)
+    shares = ", ".join(f"{share:.0%} {name}" for name, share in CLASSES.items())
+    missing = 1 - ann.n_labels / (ann.n_tasks * ann.n_workers)
+    per_worker = ann.labels_per_worker
+    return (
+        f"A simulated crowd of {ann.n_workers} workers names the animal in {ann.n_tasks:,} "
+        f"pictures ({shares}).\n"
+        f"{n_spammers} of them are spammers, who do not look; {n_adversaries} are adversaries, "
+        "who look and name another animal;\n"
+        f"the others err in ways of their own. Each picture has {LABELS_PER_TASK} labels, "
+        f"{ann.n_labels:,} in all: {missing:.0%} of the table is\n"
+        f"missing. The laziest worker gave {per_worker.min():,} labels, the busiest "
+        f"{per_worker.max():,}."
+    )
+
+
+def _method_text(outcome: _Outcome) -> str:
+    rows = [["method", "accuracy", "log-likelihood", "seconds", ""]]
+    for name, row in outcome.table.iterrows():
+        rows.append(
+            [
+                str(name),
+                f"{row['accuracy']:.3f}",
+                f"{row['log_likelihood']:,.0f}",
+                f"{row['seconds']:.3f}",
+                METHODS[str(name)].summary,
+            ]
+        )
+    rows.append(["(true model)", f"{outcome.reference:.3f}", "", "", "knows every worker"])
+    return (
+        "What the methods make of it. They do not see the truth; accuracy is the share of right "
+        "labels.\n"
+        f"{aligned(rows, left=(0, 4))}\n"
+        f"The highest log-likelihood (nats), which needs no truth, is that of {outcome.best}."
+    )
+
+
+def _worker_text(outcome: _Outcome) -> str:
+    header = ["worker", "accuracy", "truly", "information", "labels", "flag", "true kind"]
+    rows = [header]
+    workers = outcome.workers
+    for position, (name, worker) in enumerate(workers.iterrows()):
+        if N_LISTED <= position < len(workers) - N_LISTED:
+            if position == N_LISTED:
+                rows.append(["...", *[""] * (len(header) - 1)])
+            continue
+        rows.append(
+            [
+                str(name),
+                f"{worker['accuracy']:.3f}",
+                f"{worker['true_accuracy']:.3f}",
+                f"{worker['information']:.3f}",
+                f"{worker['n_labels']:,}",
+                worker["flag"],
+                worker["kind"],
+            ]
+        )
+    is_bad = workers["kind"] != "honest"
+    is_flagged = workers["flag"] != ""
+    caught, accused = int((is_bad & is_flagged).sum()), int((~is_bad & is_flagged).sum())
+    return (
+        f"The {N_LISTED} best and the {N_LISTED} worst workers as {outcome.best} sees them "
+        "(information in nats):\n"
+        f"{aligned(rows, left=(0, 5, 6))}\n"
+        f"Flagged: {caught} of {is_bad.sum()} spammers and adversaries, and {accused} of "
+        f"{(~is_bad).sum()} honest workers."
+    )

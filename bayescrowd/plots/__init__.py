@@ -1,0 +1,26 @@
+"""Pictures, one function each.
+
+A function takes what was fitted, or data, and draws it on the matplotlib axes it is given, which
+it returns. Without axes it makes a figure of its own that pyplot knows nothing of, so that nothing
+has to be closed: `bayescrowd.plots.worker_map(est).figure.savefig("workers.png")`. In a notebook,
+pass the axes of `plt.subplots()`, and the picture shows up.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; what a colour says,
+a marker or a line style says as well.
+"""
+
+from bayescrowd.plots.fits import convergence, method_comparison
+from bayescrowd.plots.overview import demo
+from bayescrowd.plots.tasks import label_uncertainty, reliability
+from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
+
+__all__ = [
+    "confusion_matrix",
+    "convergence",
+    "demo",
+    "label_uncertainty",
+    "method_comparison",
+    "reliability",
+    "worker_map",
+    "worker_recovery",
+]
