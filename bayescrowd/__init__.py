@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from bayescrowd import plots as plots
     from bayescrowd import simulate as simulate
     from bayescrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from bayescrowd.aggregation.glad import GLAD as GLAD
+    from bayescrowd.aggregation.mace import MACE as MACE
     from bayescrowd.aggregation.majority import MajorityVote as MajorityVote
     from bayescrowd.aggregation.majority import Wawa as Wawa
+    from bayescrowd.aggregation.mmsr import MMSR as MMSR
     from bayescrowd.aggregation.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
+    from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.annotations import Annotations as Annotations
     from bayescrowd.datasets import Dataset as Dataset
     from bayescrowd.datasets import TableDataset as TableDataset
@@ -34,10 +38,14 @@ _NAMES = {
     "Annotations": "bayescrowd.annotations",
     "Dataset": "bayescrowd.datasets",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
+    "GLAD": "bayescrowd.aggregation.glad",
+    "MACE": "bayescrowd.aggregation.mace",
+    "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
     "TableDataset": "bayescrowd.datasets",
     "Wawa": "bayescrowd.aggregation.majority",
+    "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
     "load_dataset": "bayescrowd.datasets",
     "load_table": "bayescrowd.datasets",
     "read_annotations": "bayescrowd.reading",

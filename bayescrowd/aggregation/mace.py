@@ -1,0 +1,331 @@
+"""MACE: workers who either know the answer or spam it with a habit of their own.
+
+Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013, 'Learning whom to trust with MACE'. Worker w knows
+the class of a task with probability theta_w, the competence, and then says it; else the label is
+drawn from the worker's strategy xi_w, whatever the class (their figure 1):
+
+    P(l | k) = theta_w [l = k] + (1 - theta_w) xi_wl
+
+This is a Dawid–Skene model with K parameters per worker in place of K (K - 1), so the engine of
+`em.py` runs it: the E-step is Dawid and Skene's, and the counts N_wkl that it returns suffice for
+the M-step. A label that is right was known with probability theta_w / (theta_w + (1 - theta_w)
+xi_wl), a label that is wrong was spammed:
+
+    knowing_wl = N_wll theta_w / (theta_w + (1 - theta_w) xi_wl)
+    spammed_wl = sum_k N_wkl - knowing_wl
+
+* method 'em': theta and xi are the shares of knowing and of each spammed label, with a little
+  smoothing (the paper's section 2.2). The objective is log-likelihood plus log prior density.
+* method 'vb': beta and Dirichlet distributions q over theta and xi (section 2.3). The E-step takes
+  exp(E_q log theta) for theta, and so on. The objective is the evidence lower bound,
+  log sum_z prod exp(E_q log P(label, z)) - KL(q || prior), a bound on the marginal likelihood.
+
+Departures from the paper: the first start is from vote shares, not from random parameters, and the
+class prior may be learned.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.special import digamma, gammaln
+from sklearn.exceptions import ConvergenceWarning
+
+from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, log_floored, maximise
+from bayescrowd.aggregation.protocol import (
+    Aggregation,
+    Aggregator,
+    counts_by_worker,
+    estimate_of,
+    incidence,
+    vote_shares,
+)
+from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.annotations import Annotations
+
+__all__ = ["MACE", "Tallies", "Weights", "tallies"]
+
+
+class Tallies(NamedTuple):
+    """Expected numbers of labels, from the E-step."""
+
+    knowing: Float[np.ndarray, "worker coin"]
+    """Labels that were spammed, and labels that were known."""
+    strategy: Float[np.ndarray, "worker cls"]
+    """Spammed labels by class."""
+
+
+class Weights(NamedTuple):
+    """What the E-step takes for probabilities; under 'vb' they sum to less than one."""
+
+    knowing: Float[np.ndarray, "worker coin"]
+    """Of spamming, and of knowing."""
+    strategy: Float[np.ndarray, "worker cls"]
+    """Of each class when spamming."""
+    penalty: float
+    """log prior density up to a constant, or minus the divergence from the prior, nats."""
+
+
+class MACE(Aggregator):
+    """MACE: competence and spamming strategy of each worker.
+
+    Errors on bluebird, rte, trec, dog and web are 13.9, 7.4, 29.1, 17.0 and 16.2 % with
+    'vb', and 11.1, 7.1, 29.6, 16.7 and 16.8 % with 'em'.
+
+    Args:
+        method: 'vb', variational Bayes, which the paper recommends, or 'em'.
+        n_init: number of starts: the first from vote shares, the others from random posteriors.
+            The highest objective wins. On bluebird, rte, dog and web ten random starts raise it
+            by at most 0.3 nats.
+        prior: class prior 'uniform' (the paper's) or 'learned'.
+        smoothing: 'em' adds this, divided by the number of classes, to each expected count.
+        competence_prior: both parameters of the beta prior of competences under 'vb'.
+        strategy_prior: parameter of the Dirichlet prior of strategies under 'vb', per class.
+        n_iter: most iterations.
+        tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
+        seed: random starts and ties.
+
+    Attributes:
+        competences_: theta of each worker, the chance of knowing; under 'vb' its mean. A worker
+            without labels has the crowd's mean, each label counting once.
+        strategies_: xi, P(label | spamming) of each worker, workers x classes.
+        probas_: P(class | labels); under 'vb' the variational distribution.
+        log_likelihood_: log P(labels) under priors_ and confusions_, nats.
+        trace_: objective after each iteration, nats; never falls.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> rows = ["aaa", "bba", "aaa", "bba", "aaa", "bba"]
+        >>> ann = bc.Annotations.from_matrix([list(row) for row in rows])
+        >>> est = bc.MACE(method="em").fit(ann)
+        >>> est.labels_.to_list()
+        ['a', 'b', 'a', 'b', 'a', 'b']
+        >>> est.competences_.round(1).to_list()
+        [1.0, 1.0, 0.0]
+        >>> est.strategies_.loc[2].round(1).to_list()
+        [1.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Literal["vb", "em"] = "vb",
+        n_init: int = 1,
+        prior: Literal["learned", "uniform"] = "uniform",
+        smoothing: float = 0.1,
+        competence_prior: float = 0.5,
+        strategy_prior: float = 10.0,
+        n_iter: int = 200,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.method = method
+        self.n_init = n_init
+        self.prior = prior
+        self.smoothing = smoothing
+        self.competence_prior = competence_prior
+        self.strategy_prior = strategy_prior
+        self.n_iter = n_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        self._check_parameters()
+        labels = incidence(ann, fixed)
+        results = (self._run(labels, ann, fixed, start) for start in range(self.n_init))
+        best = max(results, key=lambda result: result.trace[-1])
+        if not best.converged and self.tol > 0:
+            warnings.warn(
+                f"MACE stopped after n_iter={self.n_iter} iterations before the objective settled "
+                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
+                "exactly n_iter",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self._described(best, labels, ann)
+
+    def _run(
+        self, labels: Incidence, ann: Annotations, fixed: Int[np.ndarray, " item"], start: int
+    ) -> EMResult:
+        posterior = vote_shares(ann, fixed)
+        if start > 0:
+            # Start s of seed r is the same whatever n_init is.
+            rng = np.random.default_rng([self.seed, start])
+            posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
+        return maximise(labels, posterior, self._m_step, n_iter=self.n_iter, tol=self.tol)
+
+    def _m_step(self, sweep: Sweep, previous: Estimate | None) -> Estimate:
+        n_classes = len(sweep.class_counts)
+        found = tallies(sweep.counts, None if previous is None else previous.log_table)
+        weights = self._weights(found)
+        priors = sweep.class_counts / sweep.class_counts.sum()
+        if self.prior == "uniform":
+            priors = np.full(n_classes, 1.0 / n_classes)
+        return estimate_of(
+            log_floored(_confusions(weights.knowing, weights.strategy)), priors, weights.penalty
+        )
+
+    def _weights(self, found: Tallies) -> Weights:
+        if self.method == "em":
+            return _shares(found, self.smoothing / found.strategy.shape[1])
+        return _variational_weights(found, self.competence_prior, self.strategy_prior)
+
+    def _described(self, result: EMResult, labels: Incidence, ann: Annotations) -> Aggregation:
+        labelled = ann.labels_per_worker > 0
+        counts = counts_by_worker(result.counts, ann.n_classes)
+        crowd = mean_rows(counts)
+        priors = np.exp(result.estimate.log_prior)
+        if self.method == "em":
+            knowing, strategy = _parameters(result.estimate.log_table, ann.n_classes)
+        else:
+            knowing, strategy = self._means(tallies(result.counts, result.estimate.log_table))
+        confusions = _confusions(knowing, strategy)
+        confusions = np.where(labelled[:, None, None], confusions, crowd)
+        log_likelihood = result.log_likelihood
+        if self.method == "vb":
+            plain = estimate_of(log_floored(confusions), priors)
+            log_likelihood = labels.sweep(plain, np.empty_like(result.posterior)).log_likelihood
+        competences = knowing[:, 1]
+        mean = competences[ann.worker_codes].mean()
+        self.competences_ = pd.Series(
+            np.where(labelled, competences, mean), index=ann.workers, name="competence"
+        )
+        self.strategies_ = pd.DataFrame(strategy, index=ann.workers, columns=ann.classes)
+        log_weights = counts_by_worker(result.estimate.log_table, ann.n_classes)
+        self._log_weights = np.where(labelled[:, None, None], log_weights, log_floored(crowd))
+        return Aggregation(
+            result.posterior,
+            priors / priors.sum(),
+            confusions,
+            counts,
+            log_likelihood,
+            result.trace,
+            result.converged,
+        )
+
+    def _means(
+        self, found: Tallies
+    ) -> tuple[Float[np.ndarray, "worker coin"], Float[np.ndarray, "worker cls"]]:
+        """Means of the variational distributions."""
+        knowing = found.knowing + self.competence_prior
+        strategy = found.strategy + self.strategy_prior
+        return (
+            knowing / knowing.sum(axis=1, keepdims=True),
+            strategy / strategy.sum(axis=1, keepdims=True),
+        )
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        unseen = log_floored(self._crowd_confusion)[None]
+        log_weights = np.concatenate([self._log_weights, unseen])[known]
+        posterior = np.empty((ann.n_tasks, ann.n_classes))
+        incidence(ann).sweep(estimate_of(log_weights, self.priors_.to_numpy()), posterior)
+        return posterior
+
+    def _check_parameters(self) -> None:
+        if self.method not in ("vb", "em"):
+            raise ValueError(f"method={self.method!r}: expected 'vb' or 'em'")
+        if self.prior not in ("learned", "uniform"):
+            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
+        if not (np.isfinite(self.smoothing) and self.smoothing >= 0):
+            raise ValueError(f"smoothing={self.smoothing}: expected a finite number >= 0")
+        for name in ("competence_prior", "strategy_prior"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name}={value}: expected a finite number > 0")
+        if self.n_init < 1 or self.n_iter < 1:
+            raise ValueError(
+                f"n_init={self.n_init}, n_iter={self.n_iter}: expected at least 1 of each"
+            )
+        if not self.tol >= 0:
+            raise ValueError(f"tol={self.tol}: expected a number >= 0")
+
+
+def tallies(
+    counts: Float[np.ndarray, "symbol cls"], log_table: Float[np.ndarray, "symbol cls"] | None
+) -> Tallies:
+    """Expected numbers of labels known and spammed.
+
+    Args:
+        counts: expected number of labels by (worker, label) symbol and true class.
+        log_table: the E-step's log weights of them; None before the first, when everybody knows
+            as often as they spam, and spams evenly.
+    """
+    n_classes = counts.shape[1]
+    by_label = counts.reshape(-1, n_classes, n_classes)
+    right = np.einsum("wll->wl", by_label)
+    if log_table is None:
+        share = np.full_like(right, n_classes / (n_classes + 1))
+    else:
+        table = log_table.reshape(-1, n_classes, n_classes)
+        share = -np.expm1(_wrong(table) - np.einsum("wll->wl", table))
+    known = right * share
+    spammed = np.maximum(by_label.sum(axis=2) - known, 0.0)  # no -1e-17 from rounding
+    return Tallies(np.stack([spammed.sum(axis=1), known.sum(axis=1)], axis=1), spammed)
+
+
+def _wrong(
+    table: Float[np.ndarray, "worker observed cls"],
+) -> Float[np.ndarray, "worker observed"]:
+    """The entry of a label for the classes it is wrong for, all of which have the same."""
+    label = np.arange(table.shape[1])
+    return table[:, label, (label + 1) % len(label)]
+
+
+def _parameters(
+    log_table: Float[np.ndarray, "symbol cls"], n_classes: int
+) -> tuple[Float[np.ndarray, "worker coin"], Float[np.ndarray, "worker cls"]]:
+    """(1 - theta, theta) and xi behind a table of log probabilities."""
+    spammed = np.exp(_wrong(log_table.reshape(-1, n_classes, n_classes)))
+    total = spammed.sum(axis=1, keepdims=True)
+    return np.concatenate([total, 1.0 - total], axis=1), _normalised(spammed)
+
+
+def _confusions(
+    knowing: Float[np.ndarray, "worker coin"], strategy: Float[np.ndarray, "worker cls"]
+) -> Float[np.ndarray, "worker cls observed"]:
+    n_classes = strategy.shape[1]
+    known = knowing[:, 1, None, None] * np.eye(n_classes)
+    return known + (knowing[:, :1] * strategy)[:, None, :]
+
+
+def _shares(found: Tallies, pseudo_counts: float) -> Weights:
+    """Smoothed shares, and the log density of the Dirichlet prior that the smoothing amounts to."""
+    knowing = _normalised(found.knowing + pseudo_counts)
+    strategy = _normalised(found.strategy + pseudo_counts)
+    labelled = found.knowing.sum(axis=1) > 0
+    log_density = log_floored(knowing[labelled]).sum() + log_floored(strategy[labelled]).sum()
+    return Weights(knowing, strategy, pseudo_counts * float(log_density))
+
+
+def _variational_weights(found: Tallies, competence_prior: float, strategy_prior: float) -> Weights:
+    """exp of the expected log parameters, and minus the divergence of q from the prior."""
+    log_knowing, knowing_divergence = _expected_log(found.knowing, competence_prior)
+    log_strategy, strategy_divergence = _expected_log(found.strategy, strategy_prior)
+    penalty = -knowing_divergence - strategy_divergence
+    return Weights(np.exp(log_knowing), np.exp(log_strategy), penalty)
+
+
+def _expected_log(
+    counts: Float[np.ndarray, "worker outcome"], prior: float
+) -> tuple[Float[np.ndarray, "worker outcome"], float]:
+    """E_q log p for q = Dirichlet(prior + counts), and the sum of KL(q || Dirichlet(prior))."""
+    n_outcomes = counts.shape[1]
+    updated = counts + prior
+    total = updated.sum(axis=1, keepdims=True)
+    log_p = digamma(updated) - digamma(total)
+    log_normaliser = gammaln(total[:, 0]) - gammaln(updated).sum(axis=1)
+    log_prior_normaliser = gammaln(n_outcomes * prior) - n_outcomes * gammaln(prior)
+    divergence = log_normaliser - log_prior_normaliser + (counts * log_p).sum(axis=1)
+    return log_p, float(divergence.sum())
+
+
+def _normalised(rows: Float[np.ndarray, "worker outcome"]) -> Float[np.ndarray, "worker outcome"]:
+    """Rows scaled to sum to one; uniform where there is nothing."""
+    total = rows.sum(axis=1, keepdims=True)
+    return np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1.0 / rows.shape[1])
