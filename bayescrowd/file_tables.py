@@ -12,6 +12,7 @@ file without faults is read once.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -61,7 +62,7 @@ COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Names a column may have for its role, best first; compared without case, '_', '-', ' ', 'id'."""
 
-_BLOCK_SIZE = 1 << 22  # bytes; a single row must fit into one block
+_BLOCK_SIZE = 1 << 22  # bytes; larger blocks were slower
 _SAMPLE = 1_000  # JSON lines whose keys make the list of columns
 
 
@@ -79,6 +80,7 @@ def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
             data = gzip.decompress(data)
         except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
             raise ValueError(f"{source}: truncated or damaged gzip file ({fault})") from None
+    data = data.removeprefix(b"\xef\xbb\xbf")  # the byte order mark of UTF-8
     if not data or data.isspace():
         raise ValueError(f"{source}: the file is empty; expected a header and rows")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -92,7 +94,7 @@ class DelimitedText:
 
     Args:
         source: what messages call the file.
-        data: the file's bytes, UTF-8 with or without a byte order mark.
+        data: the file's bytes, UTF-8 without a byte order mark.
         delimiter: the character between fields.
 
     Examples:
@@ -109,7 +111,10 @@ class DelimitedText:
     @cached_property
     def columns(self) -> list[str]:
         """The fields of the header."""
-        _, header = next(self._records())
+        try:
+            _, header = next(self._records())
+        except csv.Error as fault:
+            raise ValueError(f"{self.source}: row 1 is no header of a table ({fault})") from None
         for name in header:
             self._refuse_undecodable(name, 1, None)
         return header
@@ -120,26 +125,13 @@ class DelimitedText:
         for name in wanted:
             if self.columns.count(name) > 1:
                 raise ValueError(f"{self.source}: row 1: two columns are named {name!r}")
-        quoted = b'"' in self.data
-        if quoted and self.data.count(b'"') % 2:
+        if self.data.count(b'"') % 2:
             self._refuse_open_quote()
         try:
-            table = pyarrow.csv.read_csv(
-                pa.BufferReader(self.data),
-                read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK_SIZE),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=quoted
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, pa.large_string()),
-                    include_columns=wanted,
-                    null_values=[""],
-                    strings_can_be_null=True,
-                ),
-            )
+            table = self._parse(wanted)
         except pa.ArrowInvalid as fault:
             self._refuse_rows(wanted)
-            raise ValueError(f"{self.source}: {str(fault).splitlines()[0]}") from None
+            raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
         return pa.table({name: _integers_if_canonical(table[name]) for name in wanted})
 
     def row_number(self, position: int) -> int:
@@ -149,10 +141,32 @@ class DelimitedText:
         except csv.Error:  # fields beyond the csv module's limit; blank lines are rare
             return position + 2
 
+    def _parse(self, names: list[str], block_size: int = _BLOCK_SIZE) -> pa.Table:
+        """These columns as text, with nulls for empty fields."""
+        try:
+            return pyarrow.csv.read_csv(
+                pa.BufferReader(self.data),
+                read_options=pyarrow.csv.ReadOptions(block_size=block_size),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=b'"' in self.data
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.large_string()),
+                    include_columns=names,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            )
+        except pa.ArrowInvalid as fault:
+            whole = min(len(self.data), 2**31 - 1)
+            if "straddling" not in str(fault) or block_size >= whole:
+                raise
+            return self._parse(names, whole)  # a row is longer than two blocks
+
     def _records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """Numbered rows; bytes that are not UTF-8 become lone surrogates."""
         text = io.TextIOWrapper(
-            io.BytesIO(self.data), encoding="utf-8-sig", errors="surrogateescape", newline=""
+            io.BytesIO(self.data), encoding="utf-8", errors="surrogateescape", newline=""
         )
         reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
         for number, fields in enumerate(reader, 1):
@@ -162,20 +176,17 @@ class DelimitedText:
     def _refuse_rows(self, names: list[str]) -> None:
         """Raise for the first ragged row, or the first of these columns' fields not in UTF-8."""
         places = {self.columns.index(name): name for name in names}
-        number = 1
-        try:
+        with contextlib.suppress(csv.Error):  # a field beyond its limit: the fault stays unplaced
             for number, fields in self._records():
                 if len(fields) != len(self.columns):
                     raise ValueError(
-                        f"{self.source}: row {number} has {len(fields)} fields; expected "
-                        f"{len(self.columns)}, as in the header"
+                        f"{self.source}: row {number} does not fit the header: expected "
+                        f"{len(self.columns)} fields, found {len(fields)}"
                     )
                 for place, name in places.items():
                     self._refuse_undecodable(fields[place], number, name)
-        except csv.Error as fault:
-            raise ValueError(f"{self.source}: row {number + 1}: {fault}") from None
-        if number == 1:
-            raise ValueError(f"{self.source}: there are no rows under the header")
+            if number == 1:
+                raise ValueError(f"{self.source}: there are no rows under the header")
 
     def _refuse_undecodable(self, field: str, number: int, column: str | None) -> None:
         if stray := re.search("[\udc80-\udcff]", field):
@@ -224,7 +235,7 @@ class JsonLines:
         return next(islice(self._lines(), position, None))[0]
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        for number, line in enumerate(io.BytesIO(self.data.removeprefix(b"\xef\xbb\xbf")), 1):
+        for number, line in enumerate(io.BytesIO(self.data), 1):
             if not line.isspace():
                 yield number, line
 
@@ -332,7 +343,7 @@ def find_column(table: FileTable, role: str, given: str | None = None) -> str:
 def parse_json(text: bytes, place: str) -> Any:
     """Parse JSON; `place` goes in front of a message about text that is none."""
     try:
-        return json.loads(text.decode("utf-8-sig"))
+        return json.loads(text.decode())
     except UnicodeDecodeError as fault:
         stray = text[fault.start]
         raise ValueError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import PurePath
 from typing import Any, Literal, get_args
 
@@ -161,11 +161,11 @@ def read_truth(
     task_column = find_column(table, "task", task)
     label_column = find_column(table, "truth", label)
     frame = table.read([task_column, label_column])
-    labels = _positions(frame, label_column, annotations.classes)
+    labels = _positions(table, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
     if not len(rows):
         raise ValueError(f"{source}: column {label_column!r} holds no label at all")
-    tasks, labels = _positions(frame, task_column, annotations.tasks)[rows], labels[rows]
+    tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
     for positions, column, expectation in (
         (tasks, task_column, f"one of the {annotations.n_tasks:,} tasks of the annotations"),
         (labels, label_column, f"one of their classes {listed(annotations.classes)}"),
@@ -208,7 +208,7 @@ def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> F
     extension = PurePath(name).suffix
     guess = _EXTENSIONS.get(extension)
     if guess is None:
-        start = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        start = data[:4096].lstrip()[:1]
         if extension not in ("", ".json"):
             raise ValueError(
                 f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
@@ -269,18 +269,29 @@ def _judgements(
 
 def _with_text(frame: Any, label: str) -> Any:
     """The table with the integers that a typeless file's labels became as text again."""
-    if not isinstance(frame, pa.Table) or not pa.types.is_dictionary(frame[label].type):
+    typeless = isinstance(frame, pa.Table) and pa.types.is_dictionary(frame[label].type)
+    if not typeless or not pa.types.is_integer(frame[label].type.value_type):
         return frame
-    text = frame[label].cast(frame[label].type.value_type).cast(pa.large_string())
+    text = frame[label].cast(pa.int64()).cast(pa.large_string())
     return frame.set_column(frame.column_names.index(label), label, text.dictionary_encode())
 
 
 _MISSING = -2
 
 
-def _positions(frame: Any, column: str, vocabulary: pd.Index) -> Int[np.ndarray, " row"]:
+def _positions(
+    table: FileTable, frame: Any, column: str, vocabulary: pd.Index
+) -> Int[np.ndarray, " row"]:
     """Where each value stands in the vocabulary by its text; -1 unknown, -2 missing."""
-    codes, values = pd.factorize(_pandas_column(frame, column))
+    series = _pandas_column(frame, column)
+    try:
+        codes, values = pd.factorize(series)
+    except TypeError:
+        row, bad = next((i, v) for i, v in enumerate(series) if not isinstance(v, Hashable))
+        raise ValueError(
+            f"{_place(table, row, column)}: found a {type(bad).__name__}; expected text, a number "
+            "or a truth value"
+        ) from None
     is_truth_value = vocabulary.dtype == bool
     place = {_written(value, is_truth_value): i for i, value in enumerate(vocabulary)}
     texts = [_written(value, is_truth_value) for value in values]

@@ -43,7 +43,6 @@ def parquet_bytes(frame, **options):
         ("a,b\n1,x\n-2,y\n", {"a": [1, -2], "b": ["x", "y"]}),
         ("a,b\r\n1,x\r\n2,y", {"a": [1, 2], "b": ["x", "y"]}),
         ("a,b\r1,x\r2,y\r", {"a": [1, 2], "b": ["x", "y"]}),
-        ("\ufeffa,b\n1,x\n", {"a": [1], "b": ["x"]}),
         ('a,b\n"1","x, y"\n2,"say ""no""\nnow"\n', {"a": [1, 2], "b": ["x, y", 'say "no"\nnow']}),
         ("a,b\n1,\n2,NA\n", {"a": [1, 2], "b": [None, "NA"]}),
         ("a,b\n,None\n2,null\n", {"a": [None, 2], "b": ["None", "null"]}),
@@ -52,7 +51,7 @@ def parquet_bytes(frame, **options):
         ("\na,b\n\n1,x\n\n\n2,y\n\n", {"a": [1, 2], "b": ["x", "y"]}),
         ("a,b\n", {"a": [], "b": []}),
     ],
-    ids=["lf", "crlf", "cr", "mark", "quotes", "na", "null", "blank", "inch", "gaps", "no rows"],
+    ids=["lf", "crlf", "cr", "quotes", "na", "null", "blank", "inch", "gaps", "no rows"],
 )
 def test_delimited_text(text, expected):
     assert read_text(text) == expected
@@ -90,10 +89,18 @@ def test_a_huge_field_does_not_hide_the_row_number():
     table = DelimitedText("x.csv", b"a,b\n1," + long + b"\n2,y\n", ",")
     assert table.read(["a"]).to_pydict() == {"a": [1, 2]}
     assert table.row_number(1) == 3
+    ragged = DelimitedText("x.csv", table.data + b"3\n", ",")
+    with pytest.raises(ValueError, match=r"x\.csv: CSV parse error: Expected 2 columns, got 1"):
+        ragged.read(["a"])
+
+
+def test_a_row_longer_than_two_blocks():
+    long = "x" * 13_000_000
+    assert read_text(f"a,b\n1,y\n2,{long}\n3,z\n") == {"a": [1, 2, 3], "b": ["y", long, "z"]}
 
 
 def test_json_lines_keep_their_types():
-    lines = '\ufeff{"a": 1, "b": "007"}\n\n{"a": true, "c": null}\r\n{"a": 2.5, "b": "2020-01-01"}'
+    lines = '{"a": 1, "b": "007"}\n\n{"a": true, "c": null}\r\n{"a": 2.5, "b": "2020-01-01"}'
     table = JsonLines("x.jsonl", lines.encode())
     assert table.columns == ["a", "b", "c"]
     frame = table.read(["a", "b", "c"])
@@ -119,6 +126,8 @@ def test_file_contents(tmp_path, monkeypatch):
     packed.write_bytes(gzip.compress(b"a,") + gzip.compress(b"b\n"))
     assert file_contents(plain) == (str(plain), b"a,b\n")
     assert file_contents(str(packed)) == (str(packed), b"a,b\n")
+    plain.write_text("a,b\n", encoding="utf-8-sig")
+    assert file_contents(plain) == (str(plain), b"a,b\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))
     assert file_contents("-") == ("standard input", b"a,b\n")
 
@@ -185,13 +194,14 @@ def test_blocks_make_no_difference():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,x\n2\n", "x.csv: row 3 has 1 fields; expected 2, as in the header"),
-        ("a,b\n1,x\n\n2,y,z\n", "x.csv: row 4 has 3 fields; expected 2, as in the header"),
+        ("a,b\n1,x\n2\n", "x.csv: row 3 does not fit the header: expected 2 fields, found 1"),
+        ("a,b\n1,x\n\n2,y,z\n", "x.csv: row 4 does not fit the header: expected 2 fields, found 3"),
         (b"a,b\n1,x\n2,\xe9\n", "x.csv: row 3, column 'b': byte 0xe9 is not UTF-8"),
         (b"a,\xe9\n1,x\n", "x.csv: row 1: byte 0xe9 is not UTF-8"),
         ("a,b,a\n1,x,2\n", "x.csv: row 1: two columns are named 'a'"),
         ('a,b\n1,x\n2,"y\n3,z\n', "x.csv: row 3: a field opens a quote that is never closed"),
         ("a,b", "x.csv: there are no rows under the header"),
+        ("a" * 200_000, "x.csv: row 1 is no header of a table"),
     ],
 )
 def test_bad_delimited_text(text, message):
@@ -237,12 +247,13 @@ def test_damaged_parquet_pages():
     [
         (b"", "the file is empty; expected a header and rows"),
         (b" \n\n", "the file is empty"),
+        (b"\xef\xbb\xbf\n", "the file is empty"),
         (gzip.compress(b""), "the file is empty"),
         (gzip.compress(b"a,b\n1,x\n" * 99)[:-20], "truncated or damaged gzip file"),
         (b"\x1f\x8b\x08" + b"x" * 40, "truncated or damaged gzip file"),
         ("a,b\n".encode("utf-16"), "this is UTF-16 text; expected UTF-8"),
     ],
-    ids=["empty", "blank", "empty gzip", "truncated gzip", "damaged gzip", "utf-16"],
+    ids=["empty", "blank", "mark only", "empty gzip", "truncated gzip", "damaged gzip", "utf-16"],
 )
 def test_bad_contents(tmp_path, contents, message):
     path = tmp_path / "x.csv"

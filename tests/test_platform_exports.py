@@ -127,6 +127,12 @@ def test_mturk_leaves_rejected_work_out_and_keeps_row_numbers():
     assert [judgements.row_number(i) for i in range(2)] == [2, 4]
 
 
+def test_mturk_without_status():
+    rows = [{"HITId": "H", "WorkerId": "A", "Answer.x": "cat"}]
+    table = delimited(rows, ["HITId", "WorkerId", "Answer.x"])
+    assert rows_of(mturk_judgements(table, None, None, None)) == [("H", "A", "cat")]
+
+
 def test_mturk_task_by_input():
     table = mturk({"Answer.x": ["cat", "dog", "dog", "cat"]})
     assert {row[0] for row in rows_of(mturk_judgements(table, "Input.url", None, None))} == {

@@ -132,6 +132,13 @@ def test_classes_as_text_or_integers(tmp_path, classes):
     assert ann.label_codes.tolist() == [1, 0]
 
 
+def test_json_lines_have_types_so_text_is_no_integer(tmp_path):
+    path = write(tmp_path, "x.jsonl", json_lines(FRAME.assign(label=[0, 1, 1])))
+    assert read_annotations(path, classes=[1, 0]).classes.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="label 0 is not one of the classes '0', '1'"):
+        read_annotations(path, classes=["0", "1"])
+
+
 @pytest.mark.parametrize(("duplicates", "n_labels"), [("keep", 4), ("first", 3), ("last", 3)])
 def test_duplicates(tmp_path, duplicates, n_labels):
     path = write(tmp_path, "x.csv", CSV + "2,ann,cat\n")
@@ -274,8 +281,16 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
         ("x.csv", "task,worker,label\n1,a,\n", "x.csv: column 'label' holds no label at all"),
         ("x.csv", CSV + "3,,cat\n", "x.csv: row 5, column 'worker': missing worker id"),
         ("x.csv", CSV + "\n,ann,cat\n", "x.csv: row 6, column 'task': missing task id"),
-        ("x.csv", CSV + "3,ann\n", "x.csv: row 5 has 2 fields; expected 3, as in the header"),
-        ("x.csv", CSV + "3,ann,cat,\n", "x.csv: row 5 has 4 fields; expected 3, as in the header"),
+        (
+            "x.csv",
+            CSV + "3,ann\n",
+            "x.csv: row 5 does not fit the header: expected 3 fields, found 2",
+        ),
+        (
+            "x.csv",
+            CSV + "3,ann,cat,\n",
+            "x.csv: row 5 does not fit the header: expected 3 fields, found 4",
+        ),
         (
             "x.csv",
             CSV.encode() + b"3,Andr\xe9,cat\n",
@@ -383,6 +398,12 @@ def test_bad_truth(tmp_path, contents, message):
     with pytest.raises(ValueError, match=rf"gold\.csv: {message}") as caught:
         read_truth(path, ANNOTATIONS["integers"], name="gold")
     assert "\n" not in str(caught.value)
+
+
+def test_a_list_is_no_truth(tmp_path):
+    path = write(tmp_path, "gold.jsonl", '{"task": 1, "label": ["cat"]}\n')
+    with pytest.raises(ValueError, match=r"row 1, column 'label': found a list; expected text"):
+        read_truth(path, ANNOTATIONS["integers"])
 
 
 def test_a_json_array_is_no_truth(tmp_path):
