@@ -26,6 +26,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.em import (
+    LOG_FLOOR,
     EMResult,
     Estimate,
     Incidence,
@@ -61,6 +62,7 @@ class EMAggregator(Aggregator):
         prior: Literal["learned", "uniform"] = "learned",
         smoothing: Smoothing = "pooled",
         pseudo_counts: float = 1.0,
+        zeros: Literal["floor", "skip"] = "floor",
         n_iter: int = 200,
         tol: float = 1e-7,
         seed: int = 0,
@@ -70,6 +72,7 @@ class EMAggregator(Aggregator):
         self.prior = prior
         self.smoothing = smoothing
         self.pseudo_counts = pseudo_counts
+        self.zeros = zeros
         self.n_iter = n_iter
         self.tol = tol
         self.seed = seed
@@ -127,11 +130,16 @@ class EMAggregator(Aggregator):
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
+        if self.zeros == "skip":
+            log_confusions = np.where(log_confusions > LOG_FLOOR + 1, log_confusions, 0.0)
         return estimate_of(log_confusions, priors, penalty, centre)
 
     def _aggregation(self, result: EMResult, ann: Annotations) -> Aggregation:
-        confusions = counts_by_worker(np.exp(result.estimate.log_table), ann.n_classes)
         counts = counts_by_worker(result.counts, ann.n_classes)
+        log_confusions = counts_by_worker(result.estimate.log_table, ann.n_classes)
+        if self.zeros == "skip":  # the table has lost its zeros
+            log_confusions = self._log_confusions(counts, result.estimate.centre)[0]
+        confusions = np.exp(log_confusions)
         confusions = np.where(
             ann.labels_per_worker[:, None, None] > 0, confusions, mean_rows(counts)
         )
@@ -151,6 +159,8 @@ class EMAggregator(Aggregator):
             raise ValueError(f"init={self.init!r}: expected 'majority', 'random' or matrices")
         if self.prior not in ("learned", "uniform"):
             raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
+        if self.zeros not in ("floor", "skip"):
+            raise ValueError(f"zeros={self.zeros!r}: expected 'floor' or 'skip'")
         if self.smoothing not in _SMOOTHINGS:
             raise ValueError(
                 f"smoothing={self.smoothing!r}: expected one of {', '.join(_SMOOTHINGS)}"
@@ -181,6 +191,10 @@ class DawidSkene(EMAggregator):
         pseudo_counts: how many per row; 0 is the estimator of the paper. The default, one label
             pooled, has errors of 10.2, 7.2, 29.3 and 15.7 % on bluebird, rte, trec and dog
             (without: 10.2, 7.2, 29.8, 15.7).
+        zeros: what a label costs a class under which the worker never gives it, which happens
+            without pseudo-counts only: 'floor' all but rules the class out; 'skip' leaves the
+            label out of the product, as in the code behind the tables of Zhang, Chen, Zhou and
+            Jordan (2014), and the objective may fall.
         n_iter: most iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
         seed: random starts and ties.

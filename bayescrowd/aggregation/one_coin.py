@@ -31,6 +31,7 @@ class OneCoinDawidSkene(EMAggregator):
         smoothing: where the pseudo-counts of a worker's accuracy go: 'flat' as if by guessing
             among the classes, 'diagonal' on right answers, 'pooled' toward the crowd's accuracy.
         pseudo_counts: how many per worker.
+        zeros: as for `DawidSkene`.
         n_iter: most iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
         seed: random starts and ties.
@@ -50,6 +51,7 @@ class OneCoinDawidSkene(EMAggregator):
         prior: Literal["learned", "uniform"] = "uniform",
         smoothing: Smoothing = "pooled",
         pseudo_counts: float = 1.0,
+        zeros: Literal["floor", "skip"] = "floor",
         n_iter: int = 200,
         tol: float = 1e-7,
         seed: int = 0,
@@ -60,6 +62,7 @@ class OneCoinDawidSkene(EMAggregator):
             prior=prior,
             smoothing=smoothing,
             pseudo_counts=pseudo_counts,
+            zeros=zeros,
             n_iter=n_iter,
             tol=tol,
             seed=seed,
