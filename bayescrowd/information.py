@@ -1,0 +1,216 @@
+"""Mutual information between discrete features, pair by pair, from co-occurrence counts.
+
+For items x symbols matrix A (`FeatureTable.matrix`), the products A' A hold how often each two
+symbols meet on one item; with the weights of a mixture component on the items, A' diag(r_k) A
+holds it within the component. Everything here is computed from these products, in blocks of
+features, so that memory grows with the features' square and not with that of their symbols.
+
+Equations are numbered as in Zhao and Zucker, 'Feature selection facilitates learning mixtures of
+discrete product distributions' (FS) and 'Stagewise learning for sparse clustering of
+discretely-valued data' (SL). All information is in nats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from jaxtyping import Float
+from scipy.special import chdtrc, xlogy
+
+from bayescrowd.feature_table import FeatureTable, as_feature_table
+
+__all__ = [
+    "ConditionalInformation",
+    "Estimator",
+    "conditional_mutual_information",
+    "information_matrix",
+    "pairwise_mutual_information",
+]
+
+Estimator = Literal["paper", "co-labelled", "miller-madow", "chi-square"]
+
+CHI_SQUARE_LEVEL = 0.01
+"""Pairs whose independence is not rejected at this level count as independent in the screen."""
+
+_BLOCK_CELLS = 2**24
+"""Most cells of a block of the symbols x symbols table."""
+
+
+class ConditionalInformation(NamedTuple):
+    """Result of `conditional_mutual_information`."""
+
+    total: Float[np.ndarray, "feature feature"]
+    """I(Xi; Xj | Y); zero on the diagonal."""
+    by_component: Float[np.ndarray, "component feature feature"]
+    """P(Y = k) I(Xi; Xj | Y = k), which sum to `total`."""
+
+
+def pairwise_mutual_information(data: Any, estimator: Estimator = "paper") -> pd.DataFrame:
+    """Mutual information of every two features: features x features, zero on the diagonal.
+
+    Args:
+        data: Annotations, or a table of items x discrete features.
+        estimator: what a missing entry does.
+
+            * 'paper': probabilities are shares of all items, and the terms with a missing entry
+              are left out of the sum (FS, after section 5.2). Two features that are seldom present
+              together can have little of it, or less than none.
+            * 'co-labelled': the information among the items on which both are present.
+            * 'miller-madow': the same, less its bias to first order, weighted by the share of
+              items that have both.
+            * 'chi-square': 'co-labelled' weighted by that share, zero where a likelihood-ratio
+              test does not reject independence at 1 %.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import bayescrowd as bc
+        >>> table = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
+        >>> bc.pairwise_mutual_information(table).round(3)
+               a      b    c
+        a  0.000  0.693  0.0
+        b  0.693  0.000  0.0
+        c  0.000  0.000  0.0
+    """
+    table = as_feature_table(data)
+    matrix = information_matrix(table, estimator)
+    return pd.DataFrame(matrix, index=table.features, columns=table.features)
+
+
+def information_matrix(
+    table: FeatureTable, estimator: Estimator = "paper"
+) -> Float[np.ndarray, "feature feature"]:
+    """`pairwise_mutual_information` as a plain array."""
+    if estimator not in get_args(Estimator):
+        raise ValueError(
+            f"estimator={estimator!r}: expected one of {', '.join(get_args(Estimator))}"
+        )
+    if estimator == "paper":
+        return _information(table, np.ones(table.n_items))
+    out = np.zeros((table.n_features, table.n_features))
+    for rows, joint in _joint_counts(table, np.ones(table.n_items)):
+        out[rows] = _co_present_information(joint, estimator, table.n_items)
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+def conditional_mutual_information(
+    data: Any, responsibilities: Float[np.ndarray, "item component"]
+) -> ConditionalInformation:
+    """Information that two features share beyond a mixture's component (FS eq. 10, SL eq. 12).
+
+    The hybrid distribution takes items as they are and components by their responsibilities:
+    P(x, k) = sum over items with x of r[item, k] / n. Missing entries are left out as in the
+    paper's estimator.
+
+    Args:
+        data: Annotations, or a table of items x discrete features.
+        responsibilities: P(component | item); rows sum to one.
+
+    Examples:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]})
+        >>> explained = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+        >>> float(conditional_mutual_information(table, explained).total.max())
+        0.0
+    """
+    table = as_feature_table(data)
+    if responsibilities.shape[0] != table.n_items:
+        raise ValueError(
+            f"responsibilities have {responsibilities.shape[0]} rows; expected {table.n_items} items"
+        )
+    by_component = np.stack(
+        [_information(table, responsibilities[:, k]) for k in range(responsibilities.shape[1])]
+    )
+    return ConditionalInformation(by_component.sum(axis=0), by_component)
+
+
+def _information(
+    table: FeatureTable, weights: Float[np.ndarray, " item"]
+) -> Float[np.ndarray, "feature feature"]:
+    """sum P(a, b, k) log [P(a, b | k) / (P(a | k) P(b | k))], items weighted by P(k | item)."""
+    total = weights.sum()
+    out = np.zeros((table.n_features, table.n_features))
+    if total <= 0:
+        return out
+    marginal = _by_value(table, np.asarray(table.matrix.T @ weights) / total)
+    for rows, joint in _joint_counts(table, weights):
+        joint /= total
+        independent = marginal[rows, :, None, None] * marginal[None, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = xlogy(joint, np.where(joint > 0, joint / independent, 1.0))
+        out[rows] = terms.sum(axis=(1, 3))
+    np.fill_diagonal(out, 0.0)
+    return out * (total / table.n_items)
+
+
+def _co_present_information(
+    joint: Float[np.ndarray, "row value feature value"], estimator: Estimator, n_items: int
+) -> Float[np.ndarray, "row feature"]:
+    """Information of each pair among the items on which both features are present."""
+    both = joint.sum(axis=(1, 3), keepdims=True)
+    left, right = joint.sum(axis=3, keepdims=True), joint.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(joint > 0, joint * both / (left * right), 1.0)
+        information = (xlogy(joint, ratio) / both).sum(axis=(1, 3))
+    n_both = both[:, 0, :, 0]
+    information = np.where(n_both > 0, np.maximum(information, 0.0), 0.0)
+    if estimator == "co-labelled":
+        return information
+    # Number of values that occur: of the left, of the right, of the pair.
+    n_left = (left > 0).sum(axis=(1, 3))
+    n_right = (right > 0).sum(axis=(1, 3))
+    if estimator == "miller-madow":
+        n_joint = (joint > 0).sum(axis=(1, 3))
+        information += (n_left + n_right - n_joint - 1) / (2 * np.maximum(n_both, 1))
+        information = np.where(n_both > 0, information, 0.0)
+    else:
+        freedom = (n_left - 1) * (n_right - 1)
+        p_value = chdtrc(np.maximum(freedom, 1), 2 * n_both * information)
+        information = np.where((freedom > 0) & (p_value < CHI_SQUARE_LEVEL), information, 0.0)
+    return information * (n_both / n_items)
+
+
+def _joint_counts(
+    table: FeatureTable, weights: Float[np.ndarray, " item"]
+) -> Iterator[tuple[slice, Float[np.ndarray, "row value feature value"]]]:
+    """Weighted co-occurrence counts, a block of features against all, padded to equal values."""
+    n_values = int(np.diff(table.feature_offsets).max())
+    padded = _padded(table, n_values)
+    weighted = scipy.sparse.diags(weights) @ padded if (weights != 1).any() else padded
+    columns = padded.shape[1]
+    block = max(1, _BLOCK_CELLS // (n_values * columns))
+    by_symbol = padded.T.tocsr()
+    for first in range(0, table.n_features, block):
+        rows = slice(first, min(first + block, table.n_features))
+        joint = by_symbol[rows.start * n_values : rows.stop * n_values] @ weighted
+        yield (
+            rows,
+            joint.toarray().reshape(rows.stop - rows.start, n_values, table.n_features, n_values),
+        )
+
+
+def _padded(table: FeatureTable, n_values: int) -> scipy.sparse.csr_matrix:
+    """The items x symbols matrix with room for equally many values in each feature."""
+    feature = table.feature_of_symbol
+    place = feature * n_values + np.arange(table.n_symbols) - table.feature_offsets[feature]
+    matrix = table.matrix
+    return scipy.sparse.csr_matrix(
+        (matrix.data, place[matrix.indices], matrix.indptr),
+        shape=(table.n_items, table.n_features * n_values),
+    )
+
+
+def _by_value(
+    table: FeatureTable, per_symbol: Float[np.ndarray, " symbol"]
+) -> Float[np.ndarray, "feature value"]:
+    """Per-symbol numbers as features x values, zero where a feature has fewer values."""
+    sizes = np.diff(table.feature_offsets)
+    out = np.zeros((table.n_features, int(sizes.max())))
+    feature = table.feature_of_symbol
+    out[feature, np.arange(table.n_symbols) - table.feature_offsets[feature]] = per_symbol
+    return out
