@@ -121,7 +121,7 @@ def conditional_mutual_information(
     table = as_feature_table(data)
     if responsibilities.shape[0] != table.n_items:
         raise ValueError(
-            f"responsibilities have {responsibilities.shape[0]} rows; expected {table.n_items} items"
+            f"responsibilities have {len(responsibilities)} rows; expected {table.n_items} items"
         )
     by_component = np.stack(
         [_information(table, responsibilities[:, k]) for k in range(responsibilities.shape[1])]

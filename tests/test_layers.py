@@ -12,7 +12,8 @@ LAYERS = [
     {"annotations"},
     {
         *{"reading", "file_tables", "platform_exports", "writing"},
-        *{"simulate", "designs", "dataset", "datasets", "metrics", "information"},
+        *{"simulate", "designs", "dataset", "datasets", "metrics"},
+        *{"feature_table", "information"},
     },
     {"models"},
     {"aggregation", "mixture"},
