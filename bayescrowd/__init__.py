@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from bayescrowd import simulate as simulate
     from bayescrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
     from bayescrowd.aggregation.glad import GLAD as GLAD
+    from bayescrowd.aggregation.kos import KOS as KOS
     from bayescrowd.aggregation.mace import MACE as MACE
     from bayescrowd.aggregation.majority import MajorityVote as MajorityVote
     from bayescrowd.aggregation.majority import Wawa as Wawa
     from bayescrowd.aggregation.mmsr import MMSR as MMSR
     from bayescrowd.aggregation.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
+    from bayescrowd.aggregation.singular_vectors import EigenRatio as EigenRatio
+    from bayescrowd.aggregation.singular_vectors import GhoshSVD as GhoshSVD
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.annotations import Annotations as Annotations
     from bayescrowd.datasets import Dataset as Dataset
@@ -38,6 +41,9 @@ _NAMES = {
     "Annotations": "bayescrowd.annotations",
     "Dataset": "bayescrowd.datasets",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
+    "EigenRatio": "bayescrowd.aggregation.singular_vectors",
+    "GhoshSVD": "bayescrowd.aggregation.singular_vectors",
+    "KOS": "bayescrowd.aggregation.kos",
     "GLAD": "bayescrowd.aggregation.glad",
     "MACE": "bayescrowd.aggregation.mace",
     "MMSR": "bayescrowd.aggregation.mmsr",

@@ -1,0 +1,180 @@
+"""Votes of weighted workers on ordered classes, one binary question per cut between classes.
+
+The methods of Karger, Oh and Shah, of Ghosh, Kale and McAfee and of Dalvi et al. answer yes or no.
+With K ordered classes they are asked K - 1 questions, 'is the class above c?': a label above c
+counts +1, any other -1. A method gives each worker a weight and each task a score per question, and
+a task's class is the first that it is not above. This is how Zhang, Chen, Zhou and Jordan (2014,
+'Spectral methods meet EM') compare the methods on data with more than two classes. For classes
+without an order the answer depends on the order in which they are listed.
+
+A sign is not a probability: `probas_` is 1 for the class found. A score of zero says nothing, as
+when a task's workers share no task with the rest of the crowd; there the task's own vote shares
+stand in, so that a method silent on everything is a majority vote.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+
+from bayescrowd.aggregation.protocol import (
+    Aggregation,
+    Aggregator,
+    described,
+    shares,
+    with_known,
+)
+from bayescrowd.annotations import Annotations
+
+__all__ = ["CutScores", "OrdinalAggregator", "Pairs", "linear_scores", "signed_pairs"]
+
+SILENT = 1e-12
+"""A score this small beside the largest weight is rounding of zero."""
+
+
+class Pairs(NamedTuple):
+    """Who labelled what: each pair of a task and a worker once, in the order of tasks."""
+
+    tasks: Int[np.ndarray, " pair"]
+    workers: Int[np.ndarray, " pair"]
+    offsets: Int[np.ndarray, " task_plus_1"]
+    """The pairs of task t stand at `offsets[t]:offsets[t + 1]`."""
+    n_labels: Float[np.ndarray, " pair"]
+    """How many labels the worker gave the task; repeated labels are labels."""
+    signs: Float[np.ndarray, "pair cut"]
+    """Labels above each cut minus labels at or below it; +1 or -1 for a single label."""
+    n_workers: int
+
+    def matrix(self, values: Float[np.ndarray, " pair"]) -> scipy.sparse.csr_matrix:
+        """One number per pair as a sparse matrix, tasks x workers."""
+        shape = (len(self.offsets) - 1, self.n_workers)
+        return scipy.sparse.csr_matrix((values, self.workers, self.offsets), shape=shape)
+
+
+class CutScores(NamedTuple):
+    """What a binary method finds out about each cut."""
+
+    scores: Float[np.ndarray, "item cut"]
+    """Positive where the class lies above the cut, negative where not, zero for no answer."""
+    weights: Float[np.ndarray, "worker cut"]
+    """Weight of each worker's vote; negative for workers to be read the other way round."""
+    offsets: Float[np.ndarray, " cut"]
+    """What a new task's weighted votes are compared with."""
+    trace: Float[np.ndarray, " iteration"]
+    """Course of the iteration; empty for methods that do not iterate."""
+    converged: bool
+    """Whether the iteration met its tolerance."""
+
+
+class OrdinalAggregator(Aggregator):
+    """Base of the methods that vote on cuts. `weights_` holds the workers' weights per cut.
+
+    New tasks are decided by the workers' weights; a worker whom the fit did not see weighs as
+    much as the mean label of the fit.
+    """
+
+    @abstractmethod
+    def _score(self, pairs: Pairs) -> CutScores:
+        """Scores and weights; every cut given has labels on both of its sides."""
+
+    def _check_parameters(self) -> None:
+        """Raise `ValueError` for parameters that make no sense."""
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        self._check_parameters()
+        pairs = signed_pairs(ann)
+        above = np.arange(ann.n_classes - 1) < ann.label_codes.max()
+        below = np.arange(ann.n_classes - 1) >= ann.label_codes.min()
+        found = _scaled(self._score_crossed(pairs, above & below))
+        self.weights_ = pd.DataFrame(
+            found.weights, index=ann.workers, columns=pd.Index(ann.classes[:-1], name="above")
+        )
+        self._offsets = found.offsets
+        self._mean_weight = ann.labels_per_worker @ found.weights / ann.n_labels
+        posterior = with_known(_first_not_above(found.scores, ann.votes), fixed)
+        return described(ann, posterior, trace=found.trace, converged=found.converged)
+
+    def _score_crossed(self, pairs: Pairs, crossed: Bool[np.ndarray, " cut"]) -> CutScores:
+        """Ask the method about cuts with labels on both sides; the others answer themselves."""
+        weights = np.ones((pairs.n_workers, len(crossed)))
+        offsets = np.zeros(len(crossed))
+        scores = linear_scores(pairs, weights, offsets)
+        if not crossed.any():
+            return CutScores(scores, weights, offsets, np.empty(0), True)
+        found = self._score(pairs._replace(signs=np.ascontiguousarray(pairs.signs[:, crossed])))
+        scores[:, crossed] = found.scores
+        weights[:, crossed] = found.weights
+        offsets[crossed] = found.offsets
+        return CutScores(scores, weights, offsets, found.trace, found.converged)
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        weights = np.vstack([self.weights_.to_numpy(), self._mean_weight])[known]
+        return _first_not_above(linear_scores(signed_pairs(ann), weights, self._offsets), ann.votes)
+
+
+def signed_pairs(ann: Annotations) -> Pairs:
+    """The labels as signed pairs.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> pairs = signed_pairs(bc.Annotations.from_matrix([["a", "c"], [None, "b"]]))
+        >>> pairs.signs
+        array([[-1., -1.],
+               [ 1.,  1.],
+               [ 1., -1.]])
+    """
+    key = ann.task_codes.astype(np.int64) * ann.n_workers + ann.worker_codes
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    sides = np.where(ann.label_codes[:, None] > np.arange(ann.n_classes - 1), 1.0, -1.0)
+    tasks = ann.task_codes[first]
+    counts = np.bincount(tasks, minlength=ann.n_tasks)
+    return Pairs(
+        tasks,
+        ann.worker_codes[first],
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.diff(first, append=ann.n_labels).astype(float),
+        np.add.reduceat(sides, first, axis=0),
+        ann.n_workers,
+    )
+
+
+def linear_scores(
+    pairs: Pairs, weights: Float[np.ndarray, "worker cut"], offsets: Float[np.ndarray, " cut"]
+) -> Float[np.ndarray, "item cut"]:
+    """Weighted votes less the offset; zero for tasks without labels."""
+    cuts = range(pairs.signs.shape[1])
+    votes = [pairs.matrix(pairs.signs[:, cut]) @ weights[:, cut] for cut in cuts]
+    labelled = np.diff(pairs.offsets) > 0
+    return np.where(labelled[:, None], np.stack(votes, axis=1) - offsets, 0.0)
+
+
+def _scaled(found: CutScores) -> CutScores:
+    """Weights scaled so that the largest is one, and what is measured in them."""
+    largest = np.abs(found.weights).max(axis=0)
+    scale = np.where(largest > 0, largest, 1.0)
+    return found._replace(
+        scores=found.scores / scale, weights=found.weights / scale, offsets=found.offsets / scale
+    )
+
+
+def _first_not_above(
+    scores: Float[np.ndarray, "item cut"], votes: Int[np.ndarray, "item cls"]
+) -> Float[np.ndarray, "item cls"]:
+    """P(class): the first class that the task is not above, by its votes where a score is zero."""
+    vote_shares = shares(votes.astype(float))
+    left = vote_shares[:, ::-1].cumsum(axis=1)[:, :0:-1]  # share of votes not below each class
+    by_votes = np.where(left > 0, vote_shares[:, :-1] / np.where(left > 0, left, 1.0), 1.0)
+    stops = np.where(np.abs(scores) <= SILENT, by_votes, scores < 0)
+    passes = np.cumprod(1 - stops, axis=1)
+    posterior = np.empty(votes.shape)
+    posterior[:, 0] = stops[:, 0]
+    posterior[:, 1:-1] = passes[:, :-1] * stops[:, 1:]
+    posterior[:, -1] = passes[:, -1]
+    return posterior

@@ -1,0 +1,195 @@
+"""Workers weighted by leading singular vectors: GhoshSVD and EigenRatio.
+
+Let O be the signed labels, tasks x workers: +1, -1, and 0 where there is no label; let G count the
+labels. If worker w is right with probability (1 + a_w) / 2 on either of two classes, then O given
+the truth has expectation y_t g_tw a_w: one singular vector carries the truth y, the other the
+workers' reliabilities a.
+
+* Ghosh, Kale and McAfee 2011, 'Who moderates the moderators?': the signs of O's leading left
+  singular vector.
+* Dalvi, Dasgupta, Kumar and Rastogi 2013, 'Aggregating crowdsourced binary ratings'. Workers who
+  labelled more stand out in O whatever their reliability, so it is divided out. Algorithm 1: the
+  leading eigenvector of O'O over that of G'G, entry by entry. Algorithm 2: the same with each
+  pair's agreement divided by the number of their common tasks first, (O'O) / (G'G) and [G'G > 0].
+
+Which of the two signs is right no singular vector tells; the one that agrees with most labels is
+taken, as by Zhang, Chen, Zhou and Jordan (2014, 'Spectral methods meet EM'), whose numbers for
+both methods these classes reproduce.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from bayescrowd.aggregation.ordinal import CutScores, OrdinalAggregator, Pairs, linear_scores
+
+__all__ = ["EigenRatio", "GhoshSVD", "gram_operator", "leading_eigenvector"]
+
+_DENSE = 32
+"""Matrices up to this size are solved densely: Lanczos vectors would fill the space anyhow."""
+
+_OUTSIDE = 1e-10
+"""Workers below this share of the largest entry are outside the leading vector's component."""
+
+
+class GhoshSVD(OrdinalAggregator):
+    """Signs of the leading singular vector of the signed labels (Ghosh, Kale and McAfee 2011).
+
+    Binary; more classes are taken as ordered and decided cut by cut. `probas_` is 1 for the class
+    found (see `bayescrowd.aggregation.ordinal`). Known labels (`gold`) are taken over as they are;
+    they do not move the vector.
+
+    Args:
+        seed: decides ties.
+
+    Attributes:
+        weights_: entry of each worker in the right singular vector, workers x cuts, the largest
+            scaled to 1; the cut named c asks whether a class is above c.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aab"), list("bba")])
+        >>> bc.GhoshSVD().fit_predict(ann).to_list()
+        ['a', 'b', 'a', 'b']
+    """
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    def _score(self, pairs: Pairs) -> CutScores:
+        weights = np.empty((pairs.n_workers, pairs.signs.shape[1]))
+        for cut, signs in enumerate(pairs.signs.T):
+            signed = pairs.matrix(signs)
+            vector = leading_eigenvector(gram_operator(signed))
+            agreement = np.sign(signed @ vector) @ _row_sums(signed)
+            weights[:, cut] = vector if agreement >= 0 else -vector
+        return _unshifted(pairs, weights)
+
+
+class EigenRatio(OrdinalAggregator):
+    """Votes weighted by a ratio of eigenvectors (Dalvi et al. 2013).
+
+    Binary; more classes are taken as ordered and decided cut by cut. `probas_` is 1 for the class
+    found (see `bayescrowd.aggregation.ordinal`). Workers who share no task with the largest group
+    of workers linked by common tasks get the weight 0. Known labels (`gold`) are taken over as they
+    are; they do not move the vectors.
+
+    Args:
+        algorithm: 2 divides each pair's agreement by the number of their common tasks and holds a
+            sparse matrix workers x workers; 1 divides the vectors alone and holds none.
+        seed: decides ties.
+
+    Attributes:
+        weights_: weight of each worker, workers x cuts, the largest scaled to 1; the cut named c
+            asks whether a class is above c.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aab"), list("bba")])
+        >>> est = bc.EigenRatio().fit(ann)
+        >>> est.labels_.to_list()
+        ['a', 'b', 'a', 'b']
+        >>> bool(est.weights_.loc[0, "a"] > est.weights_.loc[2, "a"])
+        True
+    """
+
+    def __init__(self, *, algorithm: Literal[1, 2] = 2, seed: int = 0) -> None:
+        self.algorithm = algorithm
+        self.seed = seed
+
+    def _check_parameters(self) -> None:
+        if self.algorithm not in (1, 2):
+            raise ValueError(f"algorithm={self.algorithm!r}: expected 1 or 2")
+
+    def _score(self, pairs: Pairs) -> CutScores:
+        counts = pairs.matrix(pairs.n_labels)
+        common = (counts.T @ counts).tocsc() if self.algorithm == 2 else None
+        activity = leading_eigenvector(
+            gram_operator(counts) if common is None else (common > 0).astype(float)
+        )
+        weights = np.empty((pairs.n_workers, pairs.signs.shape[1]))
+        for cut, signs in enumerate(pairs.signs.T):
+            signed = pairs.matrix(signs)
+            vector = leading_eigenvector(
+                gram_operator(signed) if common is None else _mean_agreement(signed, common)
+            )
+            ratio = _ratio_within_component(vector, activity)
+            agreement = (signed @ ratio) @ _row_sums(signed)
+            weights[:, cut] = ratio if agreement >= 0 else -ratio
+        return _unshifted(pairs, weights)
+
+
+def leading_eigenvector(matrix: Any) -> Float[np.ndarray, " size"]:
+    """Unit eigenvector of a symmetric matrix's eigenvalue of largest modulus; its sign is open.
+
+    Args:
+        matrix: array, sparse matrix or `LinearOperator`.
+
+    Examples:
+        >>> import numpy as np
+        >>> np.abs(leading_eigenvector(np.array([[2.0, 1.0], [1.0, 2.0]]))).round(4)
+        array([0.7071, 0.7071])
+    """
+    size = matrix.shape[0]
+    if size <= _DENSE:
+        dense = matrix @ np.eye(size)
+        values, vectors = np.linalg.eigh((dense + dense.T) / 2)
+        return vectors[:, np.abs(values).argmax()]
+    # A fixed start makes the result a function of the matrix alone.
+    start = np.random.default_rng(0).standard_normal(size)
+    return eigsh(matrix, k=1, which="LM", v0=start)[1][:, 0]
+
+
+def gram_operator(matrix: scipy.sparse.csr_matrix, *, centred: bool = False) -> LinearOperator:
+    """A'A as an operator, never as a matrix; with each column's mean subtracted if `centred`.
+
+    With C = A - 1 m', m the columns' means over all n rows, C'C = A'A - n m m'.
+
+    Examples:
+        >>> import numpy as np
+        >>> import scipy.sparse
+        >>> matrix = scipy.sparse.csr_matrix([[1.0, 0.0], [3.0, 2.0]])
+        >>> gram_operator(matrix, centred=True) @ np.eye(2)
+        array([[2., 2.],
+               [2., 2.]])
+    """
+    n_rows, size = matrix.shape
+    transposed = matrix.T
+    mean = np.asarray(matrix.mean(axis=0)).ravel() if centred else np.zeros(size)
+
+    def product(vectors: np.ndarray) -> np.ndarray:
+        return transposed @ (matrix @ vectors) - n_rows * np.multiply.outer(mean, mean @ vectors)
+
+    return LinearOperator((size, size), matvec=product, matmat=product, dtype=np.float64)
+
+
+def _mean_agreement(
+    signed: scipy.sparse.csr_matrix, common: scipy.sparse.csc_matrix
+) -> scipy.sparse.csr_matrix:
+    """Each pair's agreements less disagreements, over the number of their common labels."""
+    inverse = common.copy()
+    inverse.data = 1.0 / inverse.data
+    return (signed.T @ signed).multiply(inverse).tocsr()
+
+
+def _ratio_within_component(
+    vector: Float[np.ndarray, " worker"], activity: Float[np.ndarray, " worker"]
+) -> Float[np.ndarray, " worker"]:
+    """The ratio of the vectors where the second is not zero by structure, else 0."""
+    inside = np.abs(activity) > _OUTSIDE * np.abs(activity).max()
+    return np.where(inside, vector / np.where(inside, activity, 1.0), 0.0)
+
+
+def _row_sums(matrix: scipy.sparse.csr_matrix) -> Float[np.ndarray, " item"]:
+    return np.asarray(matrix.sum(axis=1)).ravel()
+
+
+def _unshifted(pairs: Pairs, weights: Float[np.ndarray, "worker cut"]) -> CutScores:
+    offsets = np.zeros(weights.shape[1])
+    scores = linear_scores(pairs, weights, offsets)
+    return CutScores(scores, weights, offsets, np.empty(0), True)
