@@ -1,0 +1,54 @@
+"""`bayescrowd reproduce`: published tables and figures, measured beside published."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bayescrowd.cli.arguments import Commands, positive_number
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="rerun published tables and figures",
+        description="Rerun a published table or figure on the real data, and say for each cell "
+        "whether it matches.",
+        epilog="The folder gets NAME.csv, NAME.png and NAME.journal.jsonl. An interrupted run goes "
+        "on where it stopped when the same command is given again.",
+    )
+    parser.add_argument(
+        "name", metavar="NAME|list", help="what to rerun; 'list' names all there is"
+    )
+    parser.add_argument(
+        "--seeds", type=positive_number, metavar="N", help="seeds of what is random"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (reproduce)")
+    parser.add_argument(
+        "--jobs", type=positive_number, metavar="N", help="processes (one per core)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--force", action="store_true", help="throw away the folder's files of NAME first"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bayescrowd.experiments.command import DEFAULT_FOLDER, list_published, reproduce
+
+    if args.name == "list":
+        list_published(as_json=args.json)
+    else:
+        reproduce(
+            args.name,
+            n_seeds=args.seeds,
+            folder=DEFAULT_FOLDER if args.out is None else args.out,
+            n_jobs=args.jobs,
+            as_json=args.json,
+            force=args.force,
+        )
+    return 0

@@ -1,0 +1,196 @@
+"""Every published table and figure of the five papers, and whether it can be rerun here.
+
+Reading the catalogue imports no numerical library; the module of an experiment is imported when
+it is run.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+
+from bayescrowd.experiments.experiment import Experiment
+
+__all__ = ["CATALOGUE", "PAPERS", "Published", "experiment_named"]
+
+PAPERS = {
+    "spectral": "Zhang, Chen, Zhou, Jordan 2014: Spectral methods meet EM (review: Collins 2019)",
+    "mi": "Zhao, Zucker: Feature selection facilitates learning mixtures of discrete products",
+    "stagewise": "Zhao, Zucker: Stagewise learning for sparse clustering of discrete data",
+    "bleafs": "Nushi, Singla, Krause, Kossmann 2016: Learning and feature selection under budget",
+    "multiselection": "Sabato, Kalai 2013: Feature multi-selection among subjective features",
+    "bayescrowd": "This package",
+}
+
+_ILLUSTRATION = "an illustration; nothing is measured"
+
+
+class Published(NamedTuple):
+    """One table or figure."""
+
+    name: str
+    """What it is called on the command line."""
+    paper: str
+    """Key of `PAPERS`."""
+    place: str
+    """Table or figure of the paper."""
+    subject: str
+    """What it shows."""
+    module: str | None = None
+    """Where its `EXPERIMENT` is; None if there is none."""
+    reason: str | None = None
+    """Why it cannot be rerun, if it cannot."""
+    remark: str | None = None
+    """How what is rerun differs from what was published."""
+
+    @property
+    def kind(self) -> str:
+        """'available', 'not yet' or 'not reproducible'."""
+        if self.reason is not None:
+            return "not reproducible"
+        return "not yet" if self.module is None else "available"
+
+    @property
+    def status(self) -> str:
+        """The kind, and after a colon the reason or the remark."""
+        particulars = self.reason or self.remark
+        return self.kind if particulars is None else f"{self.kind}: {particulars}"
+
+
+_HOME = "bayescrowd.experiments"
+_ENTRIES = [
+    Published(
+        "spectral-table1",
+        "spectral",
+        "Table 1",
+        "label error of six methods on five crowds",
+    ),
+    Published(
+        "spectral-clip",
+        "spectral",
+        "Section 6",
+        "label error against the threshold on the spectral estimates",
+    ),
+    Published(
+        "mi-figure1",
+        "mi",
+        "Figure 1",
+        "agreement of two one-coin workers",
+        reason=_ILLUSTRATION,
+    ),
+    Published(
+        "mi-figure2",
+        "mi",
+        "Figure 2",
+        "goodness of fit as a bound on the divergence",
+        reason=_ILLUSTRATION,
+    ),
+    Published(
+        "mi-table1",
+        "mi",
+        "Table 1",
+        "sizes of the five crowds",
+        module=f"{_HOME}.mi_table1",
+    ),
+    Published("mi-table2", "mi", "Table 2", "label error with and without selection of workers"),
+    Published("mi-figure3", "mi", "Figure 3", "label error against the number of workers"),
+    Published(
+        "stagewise-figure1",
+        "stagewise",
+        "Figure 1",
+        "orientation classes of neurons",
+        remark="on simulated neurons: the recording is not public",
+    ),
+    Published(
+        "stagewise-figure2",
+        "stagewise",
+        "Figure 2",
+        "the bound that EM maximises",
+        reason=_ILLUSTRATION,
+    ),
+    Published("stagewise-figure3", "stagewise", "Figure 3", "course of stagewise EM"),
+    Published("stagewise-figure4", "stagewise", "Figure 4", "growth of the informative set"),
+    Published("stagewise-figure5", "stagewise", "Figure 5", "label error on sparse crowds"),
+    Published("stagewise-table1", "stagewise", "Table 1", "label error on two crowds"),
+    Published(
+        "bleafs-figure1",
+        "bleafs",
+        "Figure 1",
+        "a prediction from features that a crowd labels",
+        reason=_ILLUSTRATION,
+    ),
+    Published(
+        "bleafs-figure2", "bleafs", "Figure 2", "the naive Bayes model", reason=_ILLUSTRATION
+    ),
+    Published(
+        "bleafs-figure3", "bleafs", "Figure 3", "the access-path model", reason=_ILLUSTRATION
+    ),
+    Published("bleafs-figure4", "bleafs", "Figure 4", "credibility of two beta distributions"),
+    Published("bleafs-table1", "bleafs", "Table 1", "a run of B-LEAFS on nursery"),
+    Published("bleafs-table2", "bleafs", "Table 2", "a run of all policies on breast-cancer"),
+    Published("bleafs-figure5", "bleafs", "Figure 5", "error against budget, naive Bayes"),
+    Published(
+        "bleafs-figure6",
+        "bleafs",
+        "Figure 6",
+        "error against budget, access path",
+        remark="6b and 6c on a simulation where the workers' labels of CUB-200 are not at hand",
+    ),
+    Published("bleafs-figure7", "bleafs", "Figure 7", "error against noise"),
+    Published(
+        "multiselection-figures12",
+        "multiselection",
+        "Figures 1 and 2",
+        "correlation against reliability of attributes",
+        remark="on a simulated crowd: the judgements are not public",
+    ),
+    Published(
+        "multiselection-figure3",
+        "multiselection",
+        "Figure 3",
+        "test error against budget, CT slices",
+    ),
+    Published(
+        "multiselection-figure4",
+        "multiselection",
+        "Figure 4",
+        "test error against budget, height and weight",
+        remark="on a simulated crowd: the judgements are not public",
+    ),
+    Published(
+        "methods",
+        "bayescrowd",
+        "README",
+        "label error and seconds of every method on the five crowds",
+        module=f"{_HOME}.methods",
+    ),
+]
+
+CATALOGUE = {entry.name: entry for entry in _ENTRIES}
+"""All entries by name, paper by paper."""
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises:
+        ValueError: there is no such name, or nothing to run under it; the message says what
+            there is, or why.
+
+    Examples:
+        >>> experiment_named("mi-figure1")
+        Traceback (most recent call last):
+            ...
+        ValueError: mi-figure1 is not reproducible: an illustration; nothing is measured
+    """
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        available = [entry.name for entry in CATALOGUE.values() if entry.module is not None]
+        raise ValueError(f"no experiment {name!r}; there are {', '.join(available)}")
+    if entry.module is None:
+        told = f"is {entry.status}" if entry.reason is not None else "cannot be rerun yet"
+        raise ValueError(f"{name} {told}")
+    experiment = import_module(entry.module).EXPERIMENT
+    if not isinstance(experiment, Experiment):
+        raise TypeError(f"{entry.module}.EXPERIMENT is a {type(experiment).__name__}")
+    return experiment

@@ -1,0 +1,57 @@
+"""Label errors of aggregators on the five public crowds."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import pandas as pd
+
+from bayescrowd.aggregation.protocol import Aggregator
+from bayescrowd.dataset import Dataset
+from bayescrowd.datasets import load_dataset
+from bayescrowd.metrics import error_rate
+
+__all__ = ["CROWDS", "Crowd", "label_error", "loaded_crowd", "settings_of"]
+
+
+class Crowd(NamedTuple):
+    """A public crowd as the papers call it."""
+
+    name: str
+    """Name to load it by."""
+    title: str
+    """Name in the tables."""
+    n_scored: int
+    """Number of its tasks that have a truth, on which errors are counted."""
+
+
+CROWDS = (
+    Crowd("bluebird", "Bird", 108),
+    Crowd("rte", "RTE", 800),
+    Crowd("trec", "TREC", 2275),
+    Crowd("dog", "Dog", 807),
+    Crowd("web", "Web", 2653),
+)
+"""In the order of the papers' tables."""
+
+
+@lru_cache(maxsize=1)
+def loaded_crowd(name: str) -> Dataset:
+    """The crowd; the last one is kept, since units of one crowd follow each other."""
+    return load_dataset(name)
+
+
+def label_error(probas: pd.DataFrame, name: str) -> float:
+    """Expected percentage of wrong labels on the tasks with a truth; ties are split evenly."""
+    truth = loaded_crowd(name).truth
+    if truth is None:
+        raise ValueError(f"{name} has no truth to score by")
+    return 100 * error_rate(probas, truth)
+
+
+def settings_of(estimator: Aggregator) -> str:
+    """Class and all parameters of an estimator but the seed, defaults written out."""
+    options = estimator.get_params()
+    told = ", ".join(f"{name}={value!r}" for name, value in options.items() if name != "seed")
+    return f"{type(estimator).__name__}({told})"

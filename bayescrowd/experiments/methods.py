@@ -1,0 +1,172 @@
+"""Every exported aggregator, with its defaults, on the five public crowds: error and seconds.
+
+`python -m bayescrowd.experiments.methods README.md` measures them and writes the table between
+the two markers of that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from matplotlib.figure import Figure
+
+import bayescrowd
+from bayescrowd.aggregation.protocol import Aggregator
+from bayescrowd.experiments.command import run_in_folder
+from bayescrowd.experiments.experiment import Cell, CellId, Experiment, Part
+from bayescrowd.experiments.label_errors import (
+    CROWDS,
+    Crowd,
+    label_error,
+    loaded_crowd,
+    settings_of,
+)
+from bayescrowd.experiments.outcome import Outcome
+from bayescrowd.writing import new_file
+
+__all__ = ["BEGIN", "END", "EXPERIMENT", "exported_methods", "main", "markdown", "with_table"]
+
+BEGIN, END = "<!-- methods:begin -->", "<!-- methods:end -->"
+"""Lines between which a file has the table."""
+
+
+def exported_methods() -> list[str]:
+    """Names of the aggregators that the package exports, in alphabetical order."""
+    exported = {name: getattr(bayescrowd, name) for name in bayescrowd.__all__}
+    return sorted(
+        name
+        for name, value in exported.items()
+        if isinstance(value, type) and issubclass(value, Aggregator)
+    )
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """The table: errors in per cent, and seconds for the five crowds together."""
+    measured = {outcome.cell.id: outcome.measured for outcome in outcomes}
+    lines = [
+        f"| Error in % | {' | '.join(crowd.name for crowd in CROWDS)} | seconds, all five |",
+        f"|---|{'--:|' * (len(CROWDS) + 1)}",
+    ]
+    for method in dict.fromkeys(id_.row for id_ in measured):
+        errors = [f"{measured[CellId(method, crowd.name)]:.2f}" for crowd in CROWDS]
+        seconds = sum(measured[CellId(method, _seconds(crowd.name))] for crowd in CROWDS)
+        lines.append(f"| `{method}` | {' | '.join(errors)} | {seconds:.2g} |")
+    return "\n".join(lines)
+
+
+def with_table(text: str, table: str) -> str:
+    r"""The text with the table between the two markers, in place of what was there.
+
+    Raises:
+        ValueError: the markers are not there, each once and in order.
+
+    Examples:
+        >>> print(with_table("above\n<!-- methods:begin -->\nold\n<!-- methods:end -->", "new"))
+        above
+        <!-- methods:begin -->
+        new
+        <!-- methods:end -->
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end) or text.count(BEGIN) > 1 or text.count(END) > 1:
+        raise ValueError(f"expected one line {BEGIN!r} and, below it, one line {END!r}")
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, in this process and from the beginning, and write the table into a file."""
+    parser = argparse.ArgumentParser(prog="python -m bayescrowd.experiments.methods")
+    parser.add_argument("file", type=Path, help="file with the markers")
+    path = parser.parse_args(argv).file
+    text = path.read_text(encoding="utf-8")
+    with_table(text, "")  # what is wrong with the file is told before the work
+    with TemporaryDirectory() as folder:
+        outcomes = run_in_folder(EXPERIMENT, Path(folder), n_seeds=1, n_jobs=1)
+    with new_file(path, overwrite=True) as file:
+        file.write(with_table(text, markdown(outcomes)).encode())
+
+
+def _measure(part: str, seed: int) -> dict[CellId, float]:
+    method, name = part.split(" on ")
+    estimator = getattr(bayescrowd, method)()
+    crowd = loaded_crowd(name)
+    seconds = []
+    for _ in range(2):  # the first fit of a process may compile
+        start = time.perf_counter()
+        estimator.fit(crowd.annotations)
+        seconds.append(time.perf_counter() - start)
+    return {
+        CellId(method, name): label_error(estimator.probas_, name),
+        CellId(method, _seconds(name)): min(seconds),
+    }
+
+
+def _seconds(name: str) -> str:
+    """Column of a crowd's seconds."""
+    return f"{name}, seconds"
+
+
+def _draw(outcomes: Sequence[Outcome]) -> Figure:
+    """Errors as dots, one row per method and one panel per crowd."""
+    measured = {outcome.cell.id: outcome.measured for outcome in outcomes}
+    methods = list(dict.fromkeys(id_.row for id_ in measured))
+    figure = Figure(figsize=(11, 0.3 * len(methods) + 1.4), dpi=150, layout="constrained")
+    panels = figure.subplots(1, len(CROWDS), sharey=True)
+    for axes, crowd in zip(panels, CROWDS, strict=True):
+        errors = [measured[CellId(method, crowd.name)] for method in methods]
+        axes.hlines(range(len(methods)), 0, errors, color="#bbbbbb", linewidth=1)
+        axes.plot(errors, range(len(methods)), "o", color="#1f5a96", markersize=5)
+        axes.set(title=crowd.name, xlim=(0, 1.1 * max(errors)), xlabel="error in %")
+        axes.set_yticks(range(len(methods)), methods)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].invert_yaxis()
+    return figure
+
+
+def _cell(method: str, crowd: Crowd, column: str, unit: str) -> Cell:
+    return Cell(
+        id=CellId(method, column),
+        part=f"{method} on {crowd.name}",
+        published=None,
+        unit=unit,
+        decimals=2,
+        n_items=crowd.n_scored,
+        reason=None,
+    )
+
+
+def _experiment() -> Experiment:
+    methods = exported_methods()
+    settings = {method: settings_of(getattr(bayescrowd, method)()) for method in methods}
+    pairs = [(method, crowd) for method in methods for crowd in CROWDS]
+    return Experiment(
+        name="methods",
+        title="Label error (%) and seconds of every method with its defaults",
+        parts=tuple(
+            Part(f"{method} on {crowd.name}", settings[method], is_random=False)
+            for method, crowd in pairs
+        ),
+        cells=tuple(
+            cell
+            for method, crowd in pairs
+            for cell in (
+                _cell(method, crowd, crowd.name, "%"),
+                _cell(method, crowd, _seconds(crowd.name), "s"),
+            )
+        ),
+        measure=_measure,
+        draw=_draw,
+        notes=("Seconds are the faster of two fits; other processes (--jobs) make them longer.",),
+    )
+
+
+EXPERIMENT = _experiment()
+
+
+if __name__ == "__main__":
+    main()
