@@ -13,6 +13,7 @@ count from one.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pandas as pd
-import pooch
+import platformdirs
 
 from bayescrowd.annotations import Annotations
 from bayescrowd.dataset import Dataset, TableDataset
@@ -232,7 +233,7 @@ def _candidates(file: _File) -> list[Path]:
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("BAYESCROWD_CACHE") or pooch.os_cache("bayescrowd"))
+    return Path(os.environ.get("BAYESCROWD_CACHE") or platformdirs.user_cache_dir("bayescrowd"))
 
 
 def _locate(file: _File) -> Path:
@@ -241,7 +242,7 @@ def _locate(file: _File) -> Path:
     for path in candidates:
         if not path.is_file():
             continue
-        if pooch.file_hash(str(path)) == file.sha256:
+        if _sha256(path) == file.sha256:
             return path
         if path != cached or file.folder is None:
             raise ValueError(
@@ -257,6 +258,11 @@ def _locate(file: _File) -> Path:
     return cached
 
 
+def _sha256(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
 def _download(file: _File, path: Path) -> None:
     """Write the file at `path`, whole and checked, or leave nothing there."""
     try:
@@ -270,7 +276,7 @@ def _download(file: _File, path: Path) -> None:
     with unfinished as folder:
         temporary = Path(folder, file.name)
         _transfer(file, temporary)
-        if pooch.file_hash(str(temporary)) != file.sha256:
+        if _sha256(temporary) != file.sha256:
             raise ValueError(
                 f"{urlsplit(file.url).netloc} did not send the published {file.name} (SHA-256 is "
                 f"not {file.sha256}): try again, or {_by_hand(file)} by other means and save it "
@@ -280,6 +286,8 @@ def _download(file: _File, path: Path) -> None:
 
 
 def _transfer(file: _File, path: Path) -> None:
+    import pooch  # here, since it loads progress bars that warn in a bare notebook
+
     downloader = pooch.HTTPDownloader(
         progressbar=sys.stderr.isatty(),
         timeout=TIMEOUT,
