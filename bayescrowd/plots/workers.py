@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ __all__ = ["confusion_matrix", "worker_map", "worker_recovery"]
 
 MAX_WRITTEN_CLASSES = 10
 """With more classes than this the cells of a confusion matrix are too small for numbers."""
+
+MAX_NAMED_CLASSES = 15
+"""With more classes than this only every second, third, ... has its name at the axes."""
 
 _STYLES = {
     "honest": (BLUE, "o"),
@@ -73,16 +77,11 @@ def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Ax
     else:
         colours = ax.figure.colorbar(image, ax=ax, format=PercentFormatter(xmax=1))
         colours.set_label("share of the worker's labels")
-    names = [str(c) for c in est.classes_]
+    named = range(0, n_classes, math.ceil(n_classes / MAX_NAMED_CLASSES))
+    names = [_shortened(est.classes_[k]) for k in named]
     slanted = sum(map(len, names)) > 30
-    step = max(1, round(n_classes / 25))  # more names than this would touch each other
-    ax.set_xticks(
-        range(0, n_classes, step),
-        names[::step],
-        rotation=40 if slanted else 0,
-        ha="right" if slanted else "center",
-    )
-    ax.set_yticks(range(0, n_classes, step), names[::step])
+    ax.set_xticks(named, names, rotation=40 if slanted else 0, ha="right" if slanted else "center")
+    ax.set_yticks(named, names)
     ax.tick_params(length=0)
     tidy(ax, title=_title(worker, quality), xlabel="label given", ylabel="true class")
     ax.spines[:].set_visible(False)
@@ -224,10 +223,13 @@ def _write_cells(ax: Axes, confusion: Float[np.ndarray, "cls observed"]) -> None
 
 
 def _title(worker: Any, quality: Any) -> str:
-    name = str(worker)
-    name = name if len(name) <= 16 else f"{name[:15]}…"
     flag = f", {quality['flag']}" if quality["flag"] else ""
-    return f"Worker {name}{flag}: {quality['n_labels']:,} labels"
+    return f"Worker {_shortened(worker)}{flag}: {quality['n_labels']:,} labels"
+
+
+def _shortened(value: Any, most: int = 16) -> str:
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _areas(

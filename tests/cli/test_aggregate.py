@@ -269,7 +269,11 @@ def test_progress_only_on_a_terminal(bluebird, capsys, monkeypatch):
         (b"task,worker,label\n1,a,x\n2,a,\xff\n", "bad.csv: row 3, column 'label': byte 0xff"),
         (b"task,worker,label\n1,a,x\n2,a\n", "bad.csv: row 3"),
         (b"PAR1garbage", "truncated or damaged Parquet"),
-        (gzip.compress(SMALL.encode())[:-9], "truncated or damaged gzip"),
+        (gzip.compress(SMALL.encode(), mtime=0)[:-9], "truncated or damaged gzip"),
+    ],
+    ids=[
+        *("empty", "header", "no-label-column", "one-class", "no-task"),
+        *("not-utf-8", "ragged", "parquet", "gzip"),
     ],
 )
 def test_bad_file(folder, capsys, content, message):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from matplotlib.figure import Figure
 
 from bayescrowd.cli import demo, main
 from bayescrowd.cli.arguments import METHODS
@@ -19,6 +20,13 @@ def outcome():
     return demo._outcome(0)
 
 
+@pytest.fixture
+def quick(monkeypatch, outcome):
+    """Spare the simulation and the drawing."""
+    monkeypatch.setattr(demo, "_outcome", lambda seed: outcome)
+    monkeypatch.setattr(demo, "_drawn", lambda outcome: Figure(figsize=(1, 1)))
+
+
 def test_story(folder, capsys):
     assert main(["demo"]) == 0
     captured = capsys.readouterr()
@@ -31,7 +39,8 @@ def test_story(folder, capsys):
     assert (folder / "bayescrowd-demo.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_json(folder, capsys):
+def test_json(folder, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "_drawn", lambda outcome: Figure(figsize=(1, 1)))
     assert main(["demo", "--json", "--seed", "3"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["seed"] == 3
@@ -71,8 +80,7 @@ def test_same_seed_same_numbers(outcome):
     assert again.table[columns].equals(outcome.table[columns])
 
 
-def test_picture_goes_where_it_is_asked_to(folder, monkeypatch, capsys, outcome):
-    monkeypatch.setattr(demo, "_outcome", lambda seed: outcome)
+def test_picture_goes_where_it_is_asked_to(folder, quick, capsys):
     (folder / "pictures").mkdir()
     assert main(["demo", "--out", "pictures"]) == 0
     assert (folder / "pictures" / "bayescrowd-demo.png").exists()
@@ -82,8 +90,7 @@ def test_picture_goes_where_it_is_asked_to(folder, monkeypatch, capsys, outcome)
     assert f"Picture: {name}" in capsys.readouterr().out
 
 
-def test_only_its_own_picture_is_overwritten(folder, monkeypatch, capsys, outcome):
-    monkeypatch.setattr(demo, "_outcome", lambda seed: outcome)
+def test_only_its_own_picture_is_overwritten(folder, quick, capsys):
     assert main(["demo"]) == main(["demo"]) == 0
     capsys.readouterr()
     picture = folder / "bayescrowd-demo.png"

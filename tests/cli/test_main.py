@@ -111,11 +111,13 @@ def test_process_reports_bad_input_in_one_line(tmp_path):
     assert done.stderr == "bayescrowd: absent.csv: there is no such file\n"
 
 
-def test_traceback_on_demand(tmp_path):
-    done = run_process("aggregate", "absent.csv", cwd=tmp_path, env={"BAYESCROWD_TRACEBACK": "1"})
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
-    assert done.stderr.splitlines()[-1] == "bayescrowd: absent.csv: there is no such file"
+def test_traceback_on_demand(monkeypatch, capsys):
+    with_command(monkeypatch, raising(ValueError("row 3 is wrong")))
+    monkeypatch.setenv("BAYESCROWD_TRACEBACK", "1")
+    assert main(["fail"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("Traceback")
+    assert lines[-1] == "bayescrowd: row 3 is wrong"
 
 
 @pytest.mark.parametrize(
