@@ -256,13 +256,15 @@ def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -
 
 
 def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
+    from bayescrowd.cli.progress import stage
     from bayescrowd.writing import write_table
 
     for path, table in ((args.out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
             print(table.to_csv(index=False, lineterminator="\n"), end="")
         elif path is not None:
-            write_table(table, path, overwrite=args.force)
+            with stage(f"writing {path}"):
+                write_table(table, path, overwrite=args.force)
 
 
 def _document(outcome: _Outcome) -> dict[str, Any]:
@@ -370,22 +372,11 @@ def _score_lines(outcome: _Outcome, truth: str) -> str:
 def _worker_lines(workers: pd.DataFrame) -> str:
     """The best and the worst workers, and how many are flagged."""
     ranked = workers.sort_values("accuracy", ascending=False, kind="stable")
-    n_shown = 3 if len(ranked) > 6 else len(ranked)
     rows = [["worker", "accuracy", "information", "labels", "flag"]]
-    for position, (_, worker) in enumerate(ranked.iterrows()):
-        if n_shown <= position < len(ranked) - n_shown:
-            if position == n_shown:
-                rows.append(["...", "", "", "", ""])
-            continue
-        rows.append(
-            [
-                _shortened(worker["worker"]),
-                f"{worker['accuracy']:.3f}",
-                f"{worker['information']:.3f}",
-                f"{worker['n_labels']:,}",
-                worker["flag"],
-            ]
-        )
+    if len(ranked) > 6:
+        rows += [*_worker_rows(ranked.head(3)), ["..."] + [""] * 4, *_worker_rows(ranked.tail(3))]
+    else:
+        rows += _worker_rows(ranked)
     flags = workers["flag"].value_counts()
     flagged = [
         counted(int(flags.get(flag, 0)), flag, plural)
@@ -396,6 +387,19 @@ def _worker_lines(workers: pd.DataFrame) -> str:
         f"{aligned(rows, left=(0, 4))}\n"
         f"  flagged: {' and '.join(flagged)} among {counted(len(workers), 'worker')}"
     )
+
+
+def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
+    return [
+        [
+            _shortened(row.worker),
+            f"{row.accuracy:.3f}",
+            f"{row.information:.3f}",
+            f"{row.n_labels:,}",
+            str(row.flag),
+        ]
+        for row in workers.itertuples(index=False)
+    ]
 
 
 def _first_tasks(tasks: pd.DataFrame) -> str:
