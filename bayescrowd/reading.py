@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Int
 
 from bayescrowd.annotations import Annotations, Duplicates
@@ -102,7 +103,7 @@ def read_annotations(
     judgements = _judgements(chosen, source, data, task, worker, label)
     frame = judgements.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
-        frame = _with_text(frame, judgements.label)
+        frame = _with_text(frame, judgements.label, classes)
     return Annotations.from_frame(
         frame,
         judgements.task,
@@ -267,13 +268,21 @@ def _judgements(
     return Judgements(table.read(names), *names, table.row_number)
 
 
-def _with_text(frame: Any, label: str) -> Any:
-    """The table with the integers that a typeless file's labels became as text again."""
-    typeless = isinstance(frame, pa.Table) and pa.types.is_dictionary(frame[label].type)
-    if not typeless or not pa.types.is_integer(frame[label].type.value_type):
+def _with_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
+    """The table with labels that are integers or truth values as text, to compare with classes."""
+    if isinstance(frame, pd.DataFrame):
+        frame = pa.Table.from_pandas(frame, preserve_index=False)
+    kind = frame[label].type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_boolean(kind):
+        shown = {name.casefold(): name for name in classes}
+        yes, no = shown.get("true", "True"), shown.get("false", "False")
+        text = pc.if_else(frame[label].cast(kind), yes, no)
+    elif pa.types.is_integer(kind):
+        text = frame[label].cast(kind).cast(pa.large_string()).dictionary_encode()
+    else:
         return frame
-    text = frame[label].cast(pa.int64()).cast(pa.large_string())
-    return frame.set_column(frame.column_names.index(label), label, text.dictionary_encode())
+    return frame.set_column(frame.column_names.index(label), label, text)
 
 
 _MISSING = -2

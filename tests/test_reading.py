@@ -132,11 +132,25 @@ def test_classes_as_text_or_integers(tmp_path, classes):
     assert ann.label_codes.tolist() == [1, 0]
 
 
-def test_json_lines_have_types_so_text_is_no_integer(tmp_path):
-    path = write(tmp_path, "x.jsonl", json_lines(FRAME.assign(label=[0, 1, 1])))
-    assert read_annotations(path, classes=[1, 0]).classes.tolist() == [1, 0]
-    with pytest.raises(ValueError, match="label 0 is not one of the classes '0', '1'"):
-        read_annotations(path, classes=["0", "1"])
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([0, 1, 1], [1, 0]),
+        ([0, 1, 1], ["1", "0"]),
+        ([False, True, True], [True, False]),
+        ([False, True, True], ["true", "false"]),
+    ],
+)
+@pytest.mark.parametrize("extension", ["jsonl", "parquet"])
+def test_classes_match_typed_labels_as_they_are_or_as_text(tmp_path, labels, classes, extension):
+    path, frame = tmp_path / f"x.{extension}", FRAME.assign(label=labels)
+    if extension == "jsonl":
+        write(tmp_path, path.name, json_lines(frame))
+    else:
+        frame.to_parquet(path)
+    ann = read_annotations(path, classes=classes)
+    assert ann.classes.tolist() == classes
+    assert ann.to_frame()["label"].value_counts()[classes[0]] == 2
 
 
 @pytest.mark.parametrize(("duplicates", "n_labels"), [("keep", 4), ("first", 3), ("last", 3)])
