@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
     from bayescrowd.aggregation.singular_vectors import EigenRatio as EigenRatio
     from bayescrowd.aggregation.singular_vectors import GhoshSVD as GhoshSVD
+    from bayescrowd.aggregation.spectral import SpectralDawidSkene as SpectralDawidSkene
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.annotations import Annotations as Annotations
     from bayescrowd.datasets import Dataset as Dataset
@@ -49,6 +50,7 @@ _NAMES = {
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
+    "SpectralDawidSkene": "bayescrowd.aggregation.spectral",
     "TableDataset": "bayescrowd.datasets",
     "Wawa": "bayescrowd.aggregation.majority",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",

@@ -91,7 +91,7 @@ class Aggregator(BaseEstimator):
         self.probas_ = pd.DataFrame(found.posterior, index=ann.tasks, columns=ann.classes)
         self.labels_, self.n_ties_ = _decide(self.probas_, self.seed)
         self.priors_ = pd.Series(found.priors, index=ann.classes, name="prior")
-        self.confusions_ = _confusion_frame(found.confusions, ann)
+        self.confusions_ = confusion_frame(found.confusions, ann)
         self.worker_quality_ = worker_quality(
             found.confusions, found.counts, found.priors, ann.labels_per_worker, ann.workers
         )
@@ -297,7 +297,7 @@ def _decide(probas: pd.DataFrame, seed: int) -> tuple[pd.Series, int]:
     return labels, len(tied)
 
 
-def _confusion_frame(
+def confusion_frame(
     confusions: Float[np.ndarray, "worker cls observed"], ann: Annotations
 ) -> pd.DataFrame:
     index = pd.MultiIndex.from_product([ann.workers, ann.classes], names=["worker", "true"])

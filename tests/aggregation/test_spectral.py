@@ -1,0 +1,362 @@
+"""Opt-D&S: moments and factors in closed form, published errors, the rate, where it is needed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+
+import bayescrowd as bc
+from bayescrowd.aggregation.spectral import (
+    DegenerateMoments,
+    _aligned,
+    _factors_of_view,
+    _pair_moments,
+    _third_moment,
+    random_groups,
+    spectral_start,
+    tensor_power,
+)
+
+PRIORS = np.array([0.5, 0.3, 0.2])
+
+
+def draw(rng, confusions, n_tasks, *, priors=None, density=1.0):
+    """Labels of the model of Dawid and Skene, and the truth."""
+    n_workers, n_classes, _ = confusions.shape
+    truth = rng.choice(n_classes, size=n_tasks, p=priors)
+    tasks, workers = np.nonzero(rng.random((n_tasks, n_workers)) < density)
+    below = confusions.cumsum(axis=2)[workers, truth[tasks], :-1]
+    labels = (rng.random(len(tasks))[:, None] > below).sum(axis=1)
+    ann = bc.Annotations.from_codes(
+        tasks, workers, labels, tasks=n_tasks, workers=n_workers, classes=n_classes
+    )
+    return ann, truth
+
+
+def right_with(accuracy, n_classes=3):
+    """Confusion matrix of one accuracy."""
+    other = (1 - accuracy) / (n_classes - 1)
+    return np.full((n_classes, n_classes), other) + (accuracy - other) * np.eye(n_classes)
+
+
+def population_moments(columns, priors):
+    """Exact moments of three views with the given columns [observed, true]."""
+    pairs = {
+        (a, b): columns[a] * priors @ columns[b].T for a in range(3) for b in range(3) if a != b
+    }
+    return pairs, np.einsum("h,ih,jh,kh->ijk", priors, *columns)
+
+
+def three_views(rng):
+    """Columns of three groups whose columns sum to the group's labels per task."""
+    sizes = (2.0, 3.5, 1.0)
+    return [size * rng.dirichlet(np.ones(3), size=3).T for size in sizes]
+
+
+# By hand
+
+
+def test_tensor_power_by_hand():
+    # 3 u x u x u + 2 v x v x v with u = (0.6, 0.8), v = (0.8, -0.6).
+    vectors = np.array([[0.6, 0.8], [0.8, -0.6]])
+    tensor = np.einsum("h,ih,jh,kh->ijk", [3.0, 2.0], *[vectors] * 3)
+    found = tensor_power(np.random.default_rng(0), tensor)
+    np.testing.assert_allclose(found.values, [3, 2], rtol=1e-12)
+    np.testing.assert_allclose(found.vectors, vectors, rtol=1e-12)
+
+
+def test_moments_by_hand():
+    votes = [np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(2)]
+    np.testing.assert_allclose(_pair_moments(votes)[0, 1], [[0.5, 0.5], [0.0, 1.0]])
+    expected = np.zeros((2, 2, 2))
+    expected[0, 0, 0] = expected[0, 1, 0] = 0.5  # first task: 1, (1, 1), first class
+    expected[1, 1, 1] = 1.0  # second task: 2, 1, second class
+    np.testing.assert_allclose(_third_moment(votes), expected)
+
+
+# Closed form
+
+
+@pytest.mark.parametrize("view", [0, 1, 2])
+def test_exact_moments_give_exact_factors(view):
+    columns = three_views(np.random.default_rng(1))
+    pairs, third = population_moments(columns, PRIORS)
+    found, priors = _factors_of_view(np.random.default_rng(0), view, pairs, third)
+    order = linear_sum_assignment(((found[:, :, None] - columns[view][:, None]) ** 2).sum(axis=0))
+    np.testing.assert_allclose(found, columns[view][:, order[1]], rtol=1e-6)
+    np.testing.assert_allclose(priors, PRIORS[order[1]], rtol=1e-6)
+
+
+def test_views_are_aligned_even_where_a_whole_group_errs():
+    # The second group answers the next class: its largest entries name the wrong columns.
+    honest = right_with(0.7).T
+    columns = [3 * honest, 2 * np.roll(honest, 1, axis=0), 4 * honest]
+    pairs, third = population_moments(columns, PRIORS)
+    rng = np.random.default_rng(2)
+    factors = [_factors_of_view(rng, view, pairs, third) for view in range(3)]
+    aligned, priors = _aligned(factors, pairs)
+    for ours, expected in zip(aligned, columns, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
+    np.testing.assert_allclose(priors, PRIORS, rtol=1e-6)
+
+
+def test_perfect_workers():
+    truth = np.arange(60) % 3
+    ann = bc.Annotations.from_matrix(np.tile(truth[:, None], (1, 6)))
+    start = spectral_start(np.random.default_rng(0), ann, np.arange(6) % 3, clip=0.1)
+    # Exactly the identity, lifted: (1, 0.1, 0.1) / 1.2.
+    expected = (np.eye(3) + 0.1 * (1 - np.eye(3))) / 1.2
+    np.testing.assert_allclose(start.confusions, np.broadcast_to(expected, (6, 3, 3)), rtol=1e-8)
+    np.testing.assert_allclose(start.priors, 1 / 3, rtol=1e-8)
+
+
+# Invariants
+
+
+def test_groups_share_workers_and_labels_evenly_whatever_the_names():
+    rng = np.random.default_rng(3)
+    weights = rng.pareto(1.0, size=50) + 0.05
+    tasks = np.arange(3000) % 600
+    workers = rng.choice(50, size=3000, p=weights / weights.sum())
+    labels = rng.integers(2, size=3000)
+    ann = bc.Annotations.from_codes(tasks, workers, labels, tasks=600, workers=50, classes=2)
+    groups = random_groups(np.random.default_rng(0), ann)
+    assert np.bincount(groups, minlength=3).min() >= 16
+    # Neighbours in rank differ by less than the busiest worker in sum.
+    totals = np.bincount(groups, ann.labels_per_worker)
+    assert totals.max() - totals.min() <= ann.labels_per_worker.max()
+    renamed = rng.permutation(50)
+    other = bc.Annotations.from_codes(
+        tasks, renamed[workers], labels, tasks=600, workers=50, classes=2
+    )
+    again = random_groups(np.random.default_rng(0), other)
+    busy = ann.labels_per_worker > 0
+    assert (again[renamed][busy] == groups[busy]).all()
+
+
+def test_start_is_a_distribution_above_the_threshold():
+    confusions = np.stack([right_with(a) for a in np.linspace(0.4, 0.95, 9)])
+    ann, _ = draw(np.random.default_rng(4), confusions, 300, density=0.5)
+    for clip in (1e-6, 0.1):
+        start = spectral_start(np.random.default_rng(0), ann, np.arange(9) % 3, clip=clip)
+        np.testing.assert_allclose(start.confusions.sum(axis=2), 1, rtol=1e-12)
+        assert start.confusions.min() > 0
+        assert start.priors.sum() == pytest.approx(1)
+
+
+def test_the_bound_never_falls():
+    confusions = np.stack([right_with(a) for a in np.linspace(0.4, 0.95, 12)])
+    ann, _ = draw(np.random.default_rng(5), confusions, 400, density=0.5)
+    est = bc.SpectralDawidSkene().fit(ann)
+    assert est.start_ == "spectral"
+    assert np.diff(est.trace_).min() > -1e-6
+
+
+def test_more_partitions_never_lower_the_objective():
+    confusions = np.stack([right_with(a) for a in np.linspace(0.3, 0.7, 12)])
+    ann, _ = draw(np.random.default_rng(6), confusions, 200, density=0.4)
+    objectives = [
+        bc.SpectralDawidSkene(n_partitions=n, tol=0, n_iter=30).fit(ann).trace_[-1]
+        for n in (1, 2, 4)
+    ]
+    assert objectives == sorted(objectives)
+
+
+def test_a_given_partition_is_used_whatever_its_names():
+    confusions = np.stack([right_with(0.7)] * 9)
+    ann, _ = draw(np.random.default_rng(7), confusions, 300)
+    groups = pd.Series(list("xyzxyzxyz"), index=ann.workers)
+    est = bc.SpectralDawidSkene(partition=groups).fit(ann)
+    assert est.partition_.to_list() == [0, 1, 2] * 3
+    expected = spectral_start(
+        np.random.default_rng([0, 0]), ann, np.arange(9) % 3, clip=est.clip
+    ).confusions
+    np.testing.assert_allclose(est.initial_confusions_, expected.reshape(-1, 3))
+    again = bc.SpectralDawidSkene(partition=groups.to_dict()).fit(ann)
+    pd.testing.assert_frame_equal(again.probas_, est.probas_)
+
+
+# Reference
+
+
+@pytest.mark.parametrize(
+    ("name", "most_wrong_at_median"),
+    # Zhang, Chen, Zhou and Jordan 2014, error table on real data: 10.09, 7.12, 29.80 and 16.89 %,
+    # of which the first and the last are no multiples of one item.
+    [("bluebird", 12), ("rte", 57), ("trec", 678), ("dog", 128)],
+)
+def test_published_errors_over_twenty_partitions(published, name, most_wrong_at_median):
+    data = published(name)
+    ann, n_scored = data.annotations, len(data.truth)
+    wrong = [
+        bc.metrics.error_rate(bc.SpectralDawidSkene(seed=seed).fit(ann).probas_, data.truth)
+        * n_scored
+        for seed in range(20)
+    ]
+    majority = bc.metrics.error_rate(bc.MajorityVote().fit(ann).probas_, data.truth) * n_scored
+    assert np.median(wrong) <= most_wrong_at_median + 0.01
+    assert max(wrong) < majority
+
+
+@pytest.mark.parametrize(
+    ("name", "percent"), [("bluebird", (11.11, 11.11)), ("rte", (7.12, 7.13)), ("trec", (30, 30.2))]
+)
+def test_published_errors_of_the_majority_start(published, name, percent):
+    # The same table's MV-D&S: uniform prior, log 0 left out, ten iterations.
+    data = published(name)
+    est = bc.DawidSkene(prior="uniform", pseudo_counts=0, zeros="skip", n_iter=10, tol=0)
+    error = 100 * bc.metrics.error_rate(est.fit(data.annotations).probas_, data.truth)
+    assert percent[0] - 0.005 < error < percent[1] + 0.005
+
+
+def test_skipped_zeros_by_hand():
+    # Vote shares of the last task are (1/2, 1/2, 0). The M-step has P(a | a) = 1, P(a | b) = 1/3
+    # and P(a | c) = 0 for the first worker; P(b | a) = 1/3, P(b | b) = 1 and P(b | c) = 0 for the
+    # second. The products for classes a, b and c are 1/3, 1/3 and 0, or without the zeros 1.
+    ann = bc.Annotations.from_matrix([list("aa"), list("bb"), list("cc"), list("ab")])
+    settings = {"prior": "uniform", "pseudo_counts": 0, "n_iter": 1, "tol": 0}
+    floored = bc.DawidSkene(**settings).fit(ann)
+    np.testing.assert_allclose(np.sort(floored.probas_.loc[3]), [0, 0.5, 0.5], atol=1e-12)
+    skipped = bc.DawidSkene(**settings, zeros="skip").fit(ann)
+    np.testing.assert_allclose(np.sort(skipped.probas_.loc[3]), [0.2, 0.2, 0.6])
+    np.testing.assert_allclose(skipped.confusions_.sum(axis=1), 1)
+
+
+# Recovery
+
+
+def start_error(confusions, n_tasks, seed, clip=1e-6):
+    """Root mean square error of the starting matrices' entries."""
+    rng = np.random.default_rng(seed)
+    ann, _ = draw(rng, confusions, n_tasks, priors=PRIORS)
+    groups = np.arange(len(confusions)) % 3
+    start = spectral_start(rng, ann, groups, clip=clip)
+    return np.sqrt(np.mean((start.confusions - confusions) ** 2))
+
+
+def rate(clip):
+    """Slope of log error against log n, over n from 2,000 to 128,000."""
+    confusions = np.stack([right_with(a) for a in np.tile([0.6, 0.7, 0.8], 3)])
+    sizes = [2_000, 8_000, 32_000, 128_000]
+    errors = [np.mean([start_error(confusions, n, seed, clip) for seed in range(6)]) for n in sizes]
+    return np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+
+
+def test_error_of_the_start_falls_with_the_square_root_of_n():
+    # An error is a root mean square over 54 free entries that share 12 free moments of their
+    # group: a relative standard deviation of about 1 / sqrt(2 * 12) = 0.2, of the mean of six
+    # 0.08; a slope over four sizes of log-spacing 1.39 has then a standard error of
+    # 0.08 / (1.39 * sqrt(5)) = 0.026. Four of them; moments are ratios, whence terms of order 1/n.
+    assert rate(clip=1e-6) == pytest.approx(-0.5, abs=0.1)
+
+
+def test_control_a_threshold_above_the_entries_does_not_converge():
+    assert rate(clip=0.3) > -0.1
+
+
+def careless_crowd():
+    """Fifteen workers who tell three classes apart among sixty who tell one from the others.
+
+    The sixty call a task of the first class by the first or the second name, as it comes, and the
+    others by the third: votes split the first class in two and unite the other two.
+    """
+    careless = np.array([[0.45, 0.45, 0.1], [0.05, 0.05, 0.9], [0.05, 0.05, 0.9]])
+    return np.stack([right_with(0.8)] * 15 + [careless] * 60)
+
+
+def true_model_error(ann, confusions, truth):
+    """Share of tasks that the most probable class under the true parameters gets wrong."""
+    logs = np.zeros((ann.n_tasks, ann.n_classes))
+    np.add.at(logs, ann.task_codes, np.log(confusions)[ann.worker_codes, :, ann.label_codes])
+    return np.mean(logs.argmax(axis=1) != truth)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_reaches_the_true_model_where_the_majority_start_fails(seed):
+    confusions, n_tasks = careless_crowd(), 4000
+    ann, truth = draw(np.random.default_rng(seed), confusions, n_tasks, density=0.3)
+    best = true_model_error(ann, confusions, truth)
+    spectral = bc.SpectralDawidSkene(seed=seed).fit(ann)
+    error = np.mean(spectral.labels_.to_numpy() != truth)
+    assert abs(error - best) < 3 * np.sqrt(best * (1 - best) / n_tasks)
+    # Control: EM with the same settings from the majority vote, even with the best names.
+    settings = {"prior": "uniform", "pseudo_counts": spectral.pseudo_counts, "tol": 1e-6}
+    labels = bc.DawidSkene(**settings).fit_predict(ann).to_numpy()
+    agreement = np.zeros((3, 3))
+    np.add.at(agreement, (labels, truth), 1)
+    assert agreement[linear_sum_assignment(agreement, maximize=True)].sum() < 0.6 * n_tasks
+
+
+def test_gold_names_the_classes_where_most_workers_mislead():
+    honest = right_with(0.8, 2)
+    confusions = np.stack([honest] * 5 + [1 - honest] * 10)
+    ann, truth = draw(np.random.default_rng(8), confusions, 400)
+    gold = {task: int(truth[task]) for task in range(5)}
+    with_gold = bc.SpectralDawidSkene().fit(ann, gold=gold)
+    assert (with_gold.labels_.to_numpy() == truth).mean() > 0.97
+    assert set(with_gold.worker_quality_["flag"][5:]) == {"adversary"}
+    # Control: nothing else says which of the two names is right.
+    assert (bc.SpectralDawidSkene().fit_predict(ann).to_numpy() == truth).mean() < 0.03
+
+
+# Degenerate moments
+
+
+def degenerate_cases():
+    two_workers = bc.Annotations.from_matrix([["a", "a"], ["b", "b"], ["a", "b"]])
+    codes = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30), np.repeat(np.arange(30) % 2, 4)
+    unused_class = bc.Annotations.from_codes(*codes, tasks=30, workers=4, classes=3)
+    workers = np.repeat(np.arange(3), 20)
+    no_overlap = bc.Annotations.from_codes(
+        np.arange(60), workers, np.arange(60) % 2, tasks=60, workers=3, classes=2
+    )
+    return {
+        "two workers": (two_workers, "three groups of workers with labels are needed"),
+        "a class that nobody uses": (unused_class, "rank 2, below the 3 classes"),
+        "no common task": (no_overlap, "rank 0, below the 2 classes"),
+    }
+
+
+@pytest.mark.parametrize("case", degenerate_cases())
+def test_degenerate_moments_fall_back_to_the_majority_and_say_so(case):
+    ann, reason = degenerate_cases()[case]
+    with pytest.warns(ConvergenceWarning, match=f"starts from the majority vote.*{reason}"):
+        est = bc.SpectralDawidSkene().fit(ann)
+    assert est.start_ == "majority"
+    assert est.initial_confusions_ is None
+    majority = bc.DawidSkene(prior="uniform", pseudo_counts=2.0).fit(ann)
+    pd.testing.assert_frame_equal(est.probas_, majority.probas_)
+
+
+def test_too_many_classes_are_not_cubed():
+    labels = np.arange(300)
+    ann = bc.Annotations.from_codes(
+        np.repeat(labels, 3), np.tile(np.arange(3), 300), np.repeat(labels, 3),
+        tasks=300, workers=3, classes=300,
+    )  # fmt: skip
+    with pytest.raises(DegenerateMoments, match="third moments of 300 classes"):
+        spectral_start(np.random.default_rng(0), ann, np.arange(3), clip=0.1)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"partition": "thirds"}, "partition='thirds': expected 'random'"),
+        ({"partition": {0: "x", 1: "y"}}, "partition names no group for worker 2"),
+        ({"partition": {0: "x", 1: "y", 2: "x"}}, "partition has 2 groups"),
+        ({"partition": {0: 0, 1: 1, 2: 2}, "n_partitions": 2}, "expected 1 for a given"),
+        ({"n_partitions": 0}, "n_partitions=0: expected at least 1"),
+        ({"clip": 0.0}, "clip=0.0: expected a number between 0 and 0.5"),
+        ({"clip": 0.7}, "clip=0.7"),
+        ({"n_iter": 0}, "n_iter=0: expected at least 1"),
+        ({"pseudo_counts": -1.0}, "pseudo_counts=-1.0"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aba"), list("bab")])
+    with pytest.raises(ValueError, match=message):
+        bc.SpectralDawidSkene().set_params(**parameters).fit(ann)
