@@ -87,6 +87,19 @@ def test_one_iteration_by_hand():
     assert model.log_likelihood_ == pytest.approx(3 * log(1 / 3), rel=1e-12)
 
 
+def test_skipped_zeros_by_hand():
+    model = bc.DawidSkene(pseudo_counts=0.0, zeros="skip", n_iter=1, tol=0.0).fit(PAPER)
+    # The matrices of `test_one_iteration_by_hand`, a zero counting as a one: the first task is
+    # 'a' as 1 * 2/3 to 1/3 * 1.
+    np.testing.assert_allclose(
+        model.probas_, [[2 / 3, 1 / 3], [1 / 2, 1 / 2], [1 / 3, 2 / 3]], rtol=1e-12
+    )
+    # Where nobody has a zero there is nothing to skip.
+    options = {"n_iter": 5, "tol": 0.0, "smoothing": "flat"}
+    skipped = bc.DawidSkene(zeros="skip", **options).fit(PAPER)
+    pd.testing.assert_frame_equal(skipped.probas_, bc.DawidSkene(**options).fit(PAPER).probas_)
+
+
 def test_prediction_by_hand():
     model = bc.DawidSkene(pseudo_counts=0.0, n_iter=1, tol=0.0).fit(PAPER)
     new = pd.DataFrame(
@@ -270,6 +283,19 @@ def test_published_errors(published, name, options, error):
     data = published(name)
     model = bc.DawidSkene(pseudo_counts=0.0, **options).fit(data.annotations)
     assert expected_error(model.probas_, data.truth) == pytest.approx(error, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_iter", "error"), [("bluebird", 10, 11.11), ("rte", 10, 7.12), ("trec", 20, 30.02)]
+)
+def test_published_errors_with_zeros_skipped(published, name, n_iter, error):
+    """Zhang, Chen, Zhou and Jordan (2014), table 2; its cells of dog and web are averages."""
+    data = published(name)
+    model = bc.DawidSkene(
+        pseudo_counts=0.0, prior="uniform", zeros="skip", n_iter=n_iter, tol=0.0
+    ).fit(data.annotations)
+    # rte's 7.125 is printed as 7.12.
+    assert expected_error(model.probas_, data.truth) == pytest.approx(error, abs=0.0051)
 
 
 @pytest.mark.parametrize(
@@ -525,6 +551,7 @@ def test_warns_only_when_asked_to_converge_and_did_not():
     [
         ({"init": "median"}, "init='median': expected 'majority', 'random' or matrices"),
         ({"prior": "flat"}, "prior='flat': expected 'learned' or 'uniform'"),
+        ({"zeros": "keep"}, "zeros='keep': expected 'floor' or 'skip'"),
         ({"smoothing": "none"}, "smoothing='none': expected one of flat, diagonal, pooled"),
         ({"pseudo_counts": -1.0}, "pseudo_counts=-1.0: expected a finite number >= 0"),
         ({"pseudo_counts": np.nan}, "pseudo_counts=nan: expected a finite number >= 0"),

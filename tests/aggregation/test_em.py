@@ -237,6 +237,22 @@ def test_maximise_starts_from_an_estimate_and_never_looks_at_the_posterior():
     np.testing.assert_allclose(result.posterior[0], [0.8, 0.2], rtol=1e-12)
 
 
+def test_an_observer_sees_the_trace_and_only_inside_the_block():
+    ann = random_crowd(3, 20, 4, 3)
+    seen = []
+    with em.observed(lambda iteration, objective: seen.append((iteration, objective))):
+        model = bc.DawidSkene(n_iter=6, tol=0.0).fit(ann)
+    assert seen == list(enumerate(model.trace_, start=1))
+
+    def interrupt(iteration, objective):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), em.observed(interrupt):
+        bc.DawidSkene(n_iter=6, tol=0.0).fit(ann)
+    bc.DawidSkene(n_iter=6, tol=0.0).fit(ann)  # nobody looks any more
+    assert len(seen) == 6
+
+
 # Reference.
 
 
