@@ -64,12 +64,14 @@ _ENTRIES = [
         "spectral",
         "Table 1",
         "label error of six methods on five crowds",
+        module=f"{_HOME}.spectral_table1",
     ),
     Published(
         "spectral-clip",
         "spectral",
         "Section 6",
         "label error against the threshold on the spectral estimates",
+        module=f"{_HOME}.spectral_clip",
     ),
     Published(
         "mi-figure1",

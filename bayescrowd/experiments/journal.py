@@ -61,10 +61,13 @@ class Journal:
         if not lines:
             raise ValueError(f"{path}: this is no journal of an experiment")
         _check_header(lines[0], header, path)
-        for line in lines[1:]:
-            unit = Unit(line["part"], line["seed"])
-            values = {CellId(*id_): value for *id_, value in line["values"]}
-            self.records.setdefault(unit, Record(values, line["seconds"]))
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                unit = Unit(line["part"], line["seed"])
+                values = {CellId(row, column): value for row, column, value in line["values"]}
+                self.records.setdefault(unit, Record(values, line["seconds"]))
+            except (KeyError, TypeError, ValueError):
+                raise _no_line(path, number) from None
         if n_bytes < path.stat().st_size:
             os.truncate(path, n_bytes)  # or the next line would continue the torn one
         self._file = open(path, "ab")  # noqa: SIM115 - closed by __exit__
@@ -107,11 +110,15 @@ def _whole_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
         try:
             line = json.loads(text)
         except ValueError:
-            raise ValueError(f"{path}, line {number}: this is no line of a journal") from None
+            raise _no_line(path, number) from None
         if not isinstance(line, dict):
-            raise ValueError(f"{path}, line {number}: this is no line of a journal")
+            raise _no_line(path, number)
         lines.append(line)
     return lines, n_bytes
+
+
+def _no_line(path: Path, number: int) -> ValueError:
+    return ValueError(f"{path}, line {number}: this is no line of a journal")
 
 
 def _check_header(found: dict[str, Any], expected: dict[str, Any], path: Path) -> None:

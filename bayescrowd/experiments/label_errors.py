@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import pandas as pd
@@ -36,9 +36,9 @@ CROWDS = (
 """In the order of the papers' tables."""
 
 
-@lru_cache(maxsize=1)
+@cache
 def loaded_crowd(name: str) -> Dataset:
-    """The crowd; the last one is kept, since units of one crowd follow each other."""
+    """The crowd, read once."""
     return load_dataset(name)
 
 

@@ -18,13 +18,7 @@ import bayescrowd
 from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.experiments.command import run_in_folder
 from bayescrowd.experiments.experiment import Cell, CellId, Experiment, Part
-from bayescrowd.experiments.label_errors import (
-    CROWDS,
-    Crowd,
-    label_error,
-    loaded_crowd,
-    settings_of,
-)
+from bayescrowd.experiments.label_errors import CROWDS, label_error, loaded_crowd, settings_of
 from bayescrowd.experiments.outcome import Outcome
 from bayescrowd.writing import new_file
 
@@ -91,18 +85,25 @@ def main(argv: Sequence[str] | None = None) -> None:
         file.write(with_table(text, markdown(outcomes)).encode())
 
 
+_PARTS = {
+    f"{method} on {crowd.name}": (method, crowd)
+    for method in exported_methods()
+    for crowd in CROWDS
+}
+
+
 def _measure(part: str, seed: int) -> dict[CellId, float]:
-    method, name = part.split(" on ")
+    method, crowd = _PARTS[part]
     estimator = getattr(bayescrowd, method)()
-    crowd = loaded_crowd(name)
+    ann = loaded_crowd(crowd.name).annotations
     seconds = []
     for _ in range(2):  # the first fit of a process may compile
         start = time.perf_counter()
-        estimator.fit(crowd.annotations)
+        estimator.fit(ann)
         seconds.append(time.perf_counter() - start)
     return {
-        CellId(method, name): label_error(estimator.probas_, name),
-        CellId(method, _seconds(name)): min(seconds),
+        CellId(method, crowd.name): label_error(estimator.probas_, crowd.name),
+        CellId(method, _seconds(crowd.name)): min(seconds),
     }
 
 
@@ -128,44 +129,35 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     return figure
 
 
-def _cell(method: str, crowd: Crowd, column: str, unit: str) -> Cell:
-    return Cell(
-        id=CellId(method, column),
-        part=f"{method} on {crowd.name}",
-        published=None,
-        unit=unit,
-        decimals=2,
-        n_items=crowd.n_scored,
-        reason=None,
-    )
+def _cells(part: str) -> list[Cell]:
+    method, crowd = _PARTS[part]
+    columns = {crowd.name: "%", _seconds(crowd.name): "s"}
+    return [
+        Cell(
+            id=CellId(method, column),
+            part=part,
+            published=None,
+            unit=unit,
+            decimals=2,
+            n_items=crowd.n_scored if unit == "%" else None,
+            reason=None,
+        )
+        for column, unit in columns.items()
+    ]
 
 
-def _experiment() -> Experiment:
-    methods = exported_methods()
-    settings = {method: settings_of(getattr(bayescrowd, method)()) for method in methods}
-    pairs = [(method, crowd) for method in methods for crowd in CROWDS]
-    return Experiment(
-        name="methods",
-        title="Label error (%) and seconds of every method with its defaults",
-        parts=tuple(
-            Part(f"{method} on {crowd.name}", settings[method], is_random=False)
-            for method, crowd in pairs
-        ),
-        cells=tuple(
-            cell
-            for method, crowd in pairs
-            for cell in (
-                _cell(method, crowd, crowd.name, "%"),
-                _cell(method, crowd, _seconds(crowd.name), "s"),
-            )
-        ),
-        measure=_measure,
-        draw=_draw,
-        notes=("Seconds are the faster of two fits; other processes (--jobs) make them longer.",),
-    )
-
-
-EXPERIMENT = _experiment()
+EXPERIMENT = Experiment(
+    name="methods",
+    title="Label error (%) and seconds of every method with its defaults",
+    parts=tuple(
+        Part(name, settings_of(getattr(bayescrowd, method)()), is_random=False)
+        for name, (method, _) in _PARTS.items()
+    ),
+    cells=tuple(cell for name in _PARTS for cell in _cells(name)),
+    measure=_measure,
+    draw=_draw,
+    notes=("Seconds are the faster of two fits; other processes (--jobs) make them longer.",),
+)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def test_first_of_two_records_of_a_unit_counts(written, toy):
     assert units_in(written, toy.experiment)[DRAWN].values == DRAWN_VALUES
 
 
-@pytest.mark.parametrize("line", [b"{\n", b"[1]\n", b"\x00\x00\n"])
+@pytest.mark.parametrize("line", [b"{\n", b"[1]\n", b"{}\n", b"\x00\x00\n"])
 def test_damage_elsewhere_is_an_error(written, toy, line):
     lines = written.read_bytes().splitlines(keepends=True)
     written.write_bytes(b"".join([lines[0], line, *lines[1:]]))
