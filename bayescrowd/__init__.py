@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from bayescrowd.datasets import TableDataset as TableDataset
     from bayescrowd.datasets import load_dataset as load_dataset
     from bayescrowd.datasets import load_table as load_table
+    from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
+    from bayescrowd.mixture.mdpd import MDPD as MDPD
     from bayescrowd.reading import read_annotations as read_annotations
     from bayescrowd.reading import read_truth as read_truth
 
@@ -47,6 +49,7 @@ _NAMES = {
     "KOS": "bayescrowd.aggregation.kos",
     "GLAD": "bayescrowd.aggregation.glad",
     "MACE": "bayescrowd.aggregation.mace",
+    "MDPD": "bayescrowd.mixture.mdpd",
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
@@ -56,6 +59,7 @@ _NAMES = {
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
     "load_dataset": "bayescrowd.datasets",
     "load_table": "bayescrowd.datasets",
+    "pairwise_mutual_information": "bayescrowd.information",
     "read_annotations": "bayescrowd.reading",
     "read_truth": "bayescrowd.reading",
 }

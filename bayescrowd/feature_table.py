@@ -89,8 +89,8 @@ class FeatureTable:
         by_feature.sum_duplicates()
         if by_feature.nnz == self.n_entries:
             return matrix
-        rows = np.repeat(np.arange(self.n_items), np.diff(self.offsets))
-        seen = np.asarray(by_feature[rows, self.feature_of_symbol[self.symbols]]).ravel()
+        feature = self.feature_of_symbol[self.symbols]
+        seen = np.asarray(by_feature[self.item_of_entry, feature]).ravel()
         matrix.data = 1.0 / seen
         matrix.sum_duplicates()
         return matrix
@@ -102,28 +102,99 @@ class FeatureTable:
         totals = np.add.reduceat(present, self.feature_offsets[:-1])
         return totals / self.n_items
 
+    @cached_property
+    def item_of_entry(self) -> Int[np.ndarray, " entry"]:
+        """The item each entry belongs to."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
+
+    @cached_property
+    def counts(self) -> Float[np.ndarray, " symbol"]:
+        """How often each symbol occurs."""
+        return np.bincount(self.symbols, minlength=self.n_symbols).astype(float)
+
     def select_features(self, positions: Int[np.ndarray, " kept"]) -> FeatureTable:
-        """The table of these features (positions, ascending); all items stay."""
+        """The table of the features at these positions, in the table's order; all items stay.
+
+        Examples:
+            >>> import numpy as np
+            >>> table = as_feature_table(np.array([[0, 1, 0], [1, 1, 0]]))
+            >>> table.select_features(np.array([2, 0]))
+            FeatureTable(2 items, 2 features, 3 symbols, 4 entries)
+        """
+        if len(positions) == 0:
+            raise ValueError("no feature selected")
         kept = np.zeros(self.n_features, dtype=bool)
         kept[positions] = True
         sizes = np.diff(self.feature_offsets)
-        new_offsets = np.concatenate([[0], np.cumsum(sizes[kept])])
-        shift = np.zeros(self.n_features, dtype=np.int64)
-        shift[kept] = new_offsets[:-1] - self.feature_offsets[:-1][kept]
-        feature = self.feature_of_symbol[self.symbols]
-        entries = kept[feature]
-        counts = np.add.reduceat(
-            np.append(entries, False), np.minimum(self.offsets[:-1], len(entries))
-        )
-        counts = np.where(np.diff(self.offsets) > 0, counts, 0)
-        return FeatureTable(
-            np.concatenate([[0], np.cumsum(counts)]),
-            (self.symbols + shift[feature])[entries],
-            new_offsets,
-            self.items,
+        first = np.concatenate([[0], np.cumsum(sizes[kept])])
+        moved = np.full(self.n_symbols, -1, dtype=np.int64)
+        moved[kept[self.feature_of_symbol]] = np.arange(first[-1])
+        return self._with_symbols(
+            moved[self.symbols],
+            first,
             self.features[kept],
-            tuple(v for v, k in zip(self.values, kept, strict=True) if k),
+            tuple(self.values[f] for f in np.flatnonzero(kept)),
         )
+
+    def select_items(self, positions: Int[np.ndarray, " kept"]) -> FeatureTable:
+        """The table of the items at these positions, in the order given; all features stay."""
+        starts, lengths = self.offsets[positions], np.diff(self.offsets)[positions]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return FeatureTable(
+            offsets,
+            self.symbols[entries],
+            self.feature_offsets,
+            self.items[positions],
+            self.features,
+            self.values,
+        )
+
+    def recoded(self, features: pd.Index, values: tuple[pd.Index, ...]) -> FeatureTable:
+        """The same entries with the features and values of another table.
+
+        Raises:
+            ValueError: a feature or a value that occurs is not one of them.
+
+        Examples:
+            >>> import pandas as pd
+            >>> old = as_feature_table(pd.DataFrame({"q1": ["no", "yes"], "q2": [1, 2]}))
+            >>> new = as_feature_table(pd.DataFrame({"q1": ["yes"]}))
+            >>> new.recoded(old.features, old.values).symbols
+            array([1])
+        """
+        first = np.concatenate([[0], np.cumsum([len(v) for v in values])])
+        places = features.get_indexer(self.features)
+        moved = np.full(self.n_symbols, -1, dtype=np.int64)
+        for f, place in enumerate(places):
+            if place < 0:
+                raise ValueError(f"feature {plain(self.features[f])!r} is not one of the fitted")
+            code = values[place].get_indexer(self.values[f])
+            symbols = slice(self.feature_offsets[f], self.feature_offsets[f + 1])
+            moved[symbols] = np.where(code >= 0, first[place] + code, -1)
+        unknown = np.flatnonzero(moved[self.symbols] < 0)
+        if len(unknown):
+            symbol = self.symbols[unknown[0]]
+            f = self.feature_of_symbol[symbol]
+            value = self.values[f][symbol - self.feature_offsets[f]]
+            raise ValueError(
+                f"value {plain(value)!r} of feature {plain(self.features[f])!r} is not one of the "
+                "fitted"
+            )
+        return self._with_symbols(moved[self.symbols], first, features, values)
+
+    def _with_symbols(
+        self,
+        symbols: Int[np.ndarray, " entry"],
+        feature_offsets: Int[np.ndarray, " feature_plus_1"],
+        features: pd.Index,
+        values: tuple[pd.Index, ...],
+    ) -> FeatureTable:
+        """Other symbols for the entries, without those that are negative."""
+        rows = symbols >= 0
+        counts = np.bincount(self.item_of_entry[rows], minlength=self.n_items)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return FeatureTable(offsets, symbols[rows], feature_offsets, self.items, features, values)
 
     def __repr__(self) -> str:
         return (

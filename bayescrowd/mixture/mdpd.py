@@ -1,0 +1,444 @@
+"""Mixtures of discrete product distributions (MDPD) by EM.
+
+An item has the hidden component k with probability w_k; given k, each of its features takes the
+value v with probability mu_fvk, independently of the others (Zhao and Zucker, 'Feature selection
+facilitates learning mixtures of discrete product distributions', section 2). Dawid and Skene's
+model is the special case in which features are workers, values are labels, and there are as many
+components as classes. Neither is assumed here: features may have different numbers of values, and
+the number of components is free.
+
+    E-step:  P(k | item)  proportional to  w_k prod mu_fvk  over the values that the item shows
+    M-step:  mu_fvk = expected share of value v among the items of component k that have feature f
+
+A missing entry carries no information about the component (their section 5.2): it leaves the
+product. How often each feature is present is estimated once and frozen; it matters for the
+likelihood of the pattern of missing entries, and for samples. The engine is
+`bayescrowd.aggregation.em`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.special import logsumexp, xlog1py, xlogy
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from bayescrowd.aggregation.em import (
+    EMResult,
+    Estimate,
+    Incidence,
+    Sweep,
+    log_floored,
+    maximise,
+)
+from bayescrowd.feature_table import FeatureTable, as_feature_table
+from bayescrowd.information import conditional_mutual_information
+from bayescrowd.mixture.goodness import GoodnessOfFit, lack_of_fit, surprising_pairs
+
+__all__ = ["MDPD", "MixtureSample"]
+
+# beartype knows `typing.Self` only where it decorates whole classes.
+Itself = TypeVar("Itself", bound="MDPD")
+
+
+class MixtureSample(NamedTuple):
+    """Items drawn from a mixture."""
+
+    features: pd.DataFrame
+    """Items x features, missing where an entry is not available."""
+    components: pd.Series
+    """The component of each item."""
+
+
+class MDPD(BaseEstimator):
+    """Mixture of discrete product distributions.
+
+    Args:
+        n_components: number of components.
+        init: 'random', or P(component | item) to start from, items x components.
+        n_init: number of starts; the first as `init` says, the others random. The highest
+            objective wins.
+        prior: component weights 'learned' or 'uniform'.
+        pseudo_counts: pseudo-observations per feature and component, spread as the feature's
+            values are over all items; 0 is maximum likelihood. The default, one, keeps a value
+            that a component has not shown from ruling the component out.
+        n_iter: most iterations per start.
+        tol: stop when the objective rises by less than this, in nats per entry; 0 runs n_iter.
+        seed: random starts.
+
+    Attributes:
+        weights_: P(component); components stand in falling order of it, unless `init` names them.
+        profiles_: P(value | component), indexed (feature, value), a column per component.
+        responsibilities_: P(component | item), items x components.
+        observed_rate_: share of the items on which each feature is present.
+        log_likelihood_: log P(values), given where entries are present, nats.
+        n_parameters_: free parameters.
+        bic_: Bayesian information criterion; small is good.
+        trace_, n_iter_, converged_: the course of the best start.
+
+    Examples:
+        >>> import numpy as np
+        >>> import bayescrowd as bc
+        >>> rng = np.random.default_rng(0)
+        >>> kind = rng.integers(2, size=300)
+        >>> table = np.where(rng.random((300, 6)) < 0.9, kind[:, None], 1 - kind[:, None])
+        >>> mixture = bc.MDPD(2).fit(table)
+        >>> bool(mixture.lack_of_fit_ < bc.MDPD(1).fit(table).lack_of_fit_ / 50)
+        True
+        >>> agreement = (mixture.predict(table) == kind).mean()
+        >>> bool(max(agreement, 1 - agreement) > 0.97)
+        True
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        init: str | np.ndarray | pd.DataFrame = "random",
+        n_init: int = 10,
+        prior: Literal["learned", "uniform"] = "learned",
+        pseudo_counts: float = 1.0,
+        n_iter: int = 500,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.n_init = n_init
+        self.prior = prior
+        self.pseudo_counts = pseudo_counts
+        self.n_iter = n_iter
+        self.tol = tol
+        self.seed = seed
+
+    def fit(self: Itself, data: Any, y: None = None) -> Itself:
+        """Learn from a table of items x discrete features, or from `Annotations`.
+
+        Args:
+            data: see `bayescrowd.feature_table.as_feature_table`.
+            y: ignored; for scikit-learn's pipelines.
+        """
+        self._check_parameters()
+        table = as_feature_table(data)
+        labels = _incidence(table, self.n_components)
+        results = (self._run(labels, table, start) for start in range(self.n_init))
+        winner, best = max(enumerate(results), key=lambda numbered: numbered[1].trace[-1])
+        if winner > 0 or isinstance(self.init, str):
+            best = _by_weight(best)
+        if not best.converged and self.tol > 0:
+            warnings.warn(
+                f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
+                f"to tol={self.tol:g} nats per entry; raise n_iter, or set tol=0 to ask for "
+                "exactly n_iter",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._set_fit(table, best)
+
+    def predict_proba(self, data: Any) -> pd.DataFrame:
+        """P(component | item), items x components; features that are absent count as missing."""
+        table = self._recoded(data)
+        posterior = np.empty((table.n_items, self.n_components))
+        _incidence(table, self.n_components).sweep(self._estimate, posterior)
+        return pd.DataFrame(posterior, index=table.items, columns=self.weights_.index)
+
+    def predict(self, data: Any) -> pd.Series:
+        """The most probable component of each item."""
+        probas = self.predict_proba(data)
+        codes = probas.to_numpy().argmax(axis=1)
+        return pd.Series(codes, index=probas.index, name="component")
+
+    def score_samples(self, data: Any, *, missing: bool = False) -> pd.Series:
+        """Log-likelihood of each item, nats.
+
+        Args:
+            data: a table with features of the fit.
+            missing: count also which entries are present, each by its `observed_rate_`.
+        """
+        table = self._recoded(data)
+        scores = _incidence(table, self.n_components).scores(self._estimate)
+        log_likelihood = logsumexp(scores, axis=1)
+        if missing:
+            rate = self.observed_rate_.to_numpy()
+            present = _present(table)
+            log_likelihood += present @ (xlogy(1.0, rate) - xlog1py(rate < 1, -rate))
+            log_likelihood += xlog1py(rate < 1, -rate).sum()
+        return pd.Series(log_likelihood, index=table.items, name="log_likelihood")
+
+    def score(self, data: Any, y: None = None) -> float:
+        """Mean log-likelihood per item, nats; higher is better."""
+        return float(self.score_samples(data).mean())
+
+    def sample(self, n: int, *, seed: int = 0) -> MixtureSample:
+        """Draw items; entries are missing as often as `observed_rate_` says.
+
+        Examples:
+            >>> import numpy as np
+            >>> import bayescrowd as bc
+            >>> mixture = bc.MDPD(1).fit(np.array([[0.0, 1.0], [1.0, np.nan]]))
+            >>> drawn = mixture.sample(1000, seed=1)
+            >>> bool(0.4 < drawn.features[1].isna().mean() < 0.6)
+            True
+        """
+        check_is_fitted(self)
+        if n < 1:
+            raise ValueError(f"n={n}: expected at least 1 item")
+        rng = np.random.default_rng(seed)
+        n_features = len(self.features_)
+        components = rng.choice(self.n_components, size=n, p=self.weights_.to_numpy())
+        present = rng.random((n, n_features)) < self.observed_rate_.to_numpy()
+        feature = np.tile(np.arange(n_features), n)
+        codes = self._draw_values(feature, np.repeat(components, n_features), rng)
+        codes = codes.reshape(n, n_features)
+        columns = {
+            name: pd.Series(self.values_[f].take(codes[:, f])).where(present[:, f])
+            for f, name in enumerate(self.features_)
+        }
+        return MixtureSample(pd.DataFrame(columns), pd.Series(components, name="component"))
+
+    @property
+    def lack_of_fit_(self) -> float:
+        """Sum over pairs of features of I(Xi; Xj | Y) on the fitted data, nats per item.
+
+        Zero in expectation where the model is true, but for the bias of the estimate:
+        `goodness_of_fit` says what to expect of a true model.
+        """
+        check_is_fitted(self)
+        return lack_of_fit(self._table, self.responsibilities_.to_numpy())
+
+    def unexplained(self) -> pd.DataFrame:
+        """I(Xi; Xj | Y) of every two features on the fitted data, features x features, nats."""
+        check_is_fitted(self)
+        return pd.DataFrame(
+            self._unexplained(self._table, self.responsibilities_.to_numpy()),
+            index=self.features_,
+            columns=self.features_,
+        )
+
+    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: int = 0) -> GoodnessOfFit:
+        """Compare `lack_of_fit_` with data drawn from the fit, refitted from where it stands.
+
+        The drawn data have entries at the same places as the fitted ones.
+
+        Args:
+            n_bootstrap: number of data sets; p-values are multiples of 1 / (n_bootstrap + 1).
+            seed: of the draws.
+
+        Examples:
+            >>> import numpy as np
+            >>> import bayescrowd as bc
+            >>> rng = np.random.default_rng(0)
+            >>> coins = rng.integers(2, size=(100, 4))
+            >>> bc.MDPD(1).fit(coins).goodness_of_fit(n_bootstrap=19).p_value > 0.05
+            True
+            >>> twins = np.column_stack([coins, coins[:, 0]])
+            >>> result = bc.MDPD(1).fit(twins).goodness_of_fit(n_bootstrap=19)
+            >>> result.p_value, result.pairs.loc[0, ["feature", "other"]].to_list()
+            (0.05, [0, 4])
+        """
+        check_is_fitted(self)
+        if n_bootstrap < 1:
+            raise ValueError(f"n_bootstrap={n_bootstrap}: expected at least 1")
+        found = self._unexplained(self._table, self.responsibilities_.to_numpy())
+        rng = np.random.default_rng(seed)
+        total, total_square = np.zeros_like(found), np.zeros_like(found)
+        n_larger = 0
+        for _ in range(n_bootstrap):
+            drawn = self._redrawn(rng)
+            labels = _incidence(drawn, self.n_components)
+            posterior = np.empty((drawn.n_items, self.n_components))
+            result = maximise(
+                labels,
+                posterior,
+                _m_step(drawn, self.pseudo_counts, self.prior),
+                n_iter=self.n_iter,
+                tol=self.tol,
+                estimate=self._estimate,
+            )
+            again = self._unexplained(drawn, result.posterior)
+            n_larger += int(again.sum() >= found.sum())
+            total += again
+            total_square += again**2
+        mean = total / n_bootstrap
+        deviation = np.sqrt(np.maximum(total_square / n_bootstrap - mean**2, 0.0))
+        return GoodnessOfFit(
+            lack_of_fit=float(found.sum() / 2),
+            expected=float(mean.sum() / 2),
+            p_value=(1 + n_larger) / (1 + n_bootstrap),
+            pairs=surprising_pairs(found, mean, deviation, self.features_),
+        )
+
+    def _run(self, labels: Incidence, table: FeatureTable, start: int) -> EMResult:
+        if start > 0 or isinstance(self.init, str):
+            # Start s of seed r is the same whatever n_init is. Concentrated rows: the averages
+            # of flat ones are all but equal, and EM would begin at a saddle.
+            rng = np.random.default_rng([self.seed, start])
+            alpha = np.full(self.n_components, 0.1)
+            posterior = rng.dirichlet(alpha, size=table.n_items)
+        else:
+            posterior = _given_posterior(self.init, table, self.n_components)
+        m_step = _m_step(table, self.pseudo_counts, self.prior)
+        return maximise(labels, posterior, m_step, n_iter=self.n_iter, tol=self.tol)
+
+    def _set_fit(self: Itself, table: FeatureTable, result: EMResult) -> Itself:
+        components = pd.RangeIndex(self.n_components, name="component")
+        weights = np.exp(result.estimate.log_prior)
+        index = pd.MultiIndex.from_arrays(
+            [
+                table.features.take(table.feature_of_symbol),
+                [value for values in table.values for value in values],
+            ],
+            names=["feature", "value"],
+        )
+        self.features_, self.values_ = table.features, table.values
+        self.weights_ = pd.Series(weights / weights.sum(), index=components, name="weight")
+        self.profiles_ = pd.DataFrame(
+            np.exp(result.estimate.log_table), index=index, columns=components
+        )
+        self.responsibilities_ = pd.DataFrame(
+            result.posterior, index=table.items, columns=components
+        )
+        self.observed_rate_ = pd.Series(
+            np.minimum(table.observed_share, 1.0), index=table.features, name="observed_rate"
+        )
+        self.log_likelihood_ = result.log_likelihood
+        self.trace_ = result.trace
+        self.n_iter_ = len(result.trace)
+        self.converged_ = result.converged
+        # A value that does not occur is no parameter: its probability is zero.
+        n_values = np.add.reduceat(table.counts > 0, table.feature_offsets[:-1], dtype=int)
+        n_free = int(np.maximum(n_values - 1, 0).sum())
+        learned = self.n_components - 1 if self.prior == "learned" else 0
+        self.n_parameters_ = learned + self.n_components * n_free
+        self.bic_ = -2 * self.log_likelihood_ + self.n_parameters_ * float(np.log(table.n_items))
+        self._estimate, self._table = result.estimate, table
+        return self
+
+    def _recoded(self, data: Any) -> FeatureTable:
+        """New data with the features and values of the fit."""
+        check_is_fitted(self)
+        return as_feature_table(data).recoded(self.features_, self.values_)
+
+    def _unexplained(
+        self, table: FeatureTable, posterior: Float[np.ndarray, "item component"]
+    ) -> Float[np.ndarray, "feature feature"]:
+        return conditional_mutual_information(table, posterior).total
+
+    def _redrawn(self, rng: np.random.Generator) -> FeatureTable:
+        """The fitted table with values drawn anew at the same places."""
+        table = self._table
+        components = rng.choice(self.n_components, size=table.n_items, p=self.weights_.to_numpy())
+        feature = table.feature_of_symbol[table.symbols]
+        codes = self._draw_values(feature, components[table.item_of_entry], rng)
+        return FeatureTable(
+            table.offsets,
+            table.feature_offsets[feature] + codes,
+            table.feature_offsets,
+            table.items,
+            table.features,
+            table.values,
+        )
+
+    def _draw_values(
+        self,
+        feature: Int[np.ndarray, " entry"],
+        component: Int[np.ndarray, " entry"],
+        rng: np.random.Generator,
+    ) -> Int[np.ndarray, " entry"]:
+        """Position of a drawn value among those of its feature, for each entry."""
+        sizes = np.array([len(values) for values in self.values_])
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        chances = self.profiles_.to_numpy()
+        draw = rng.random(len(feature))
+        codes = np.zeros(len(feature), dtype=np.int64)
+        below = np.zeros(len(feature))
+        for place in range(int(sizes.max()) - 1):
+            inside = place < sizes[feature] - 1  # the last value takes what is left
+            symbol = np.where(inside, first[feature] + place, 0)
+            below += np.where(inside, chances[symbol, component], 0.0)
+            codes += inside & (draw >= below)
+        return codes
+
+    def _check_parameters(self) -> None:
+        if self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components}: expected at least 1")
+        if isinstance(self.init, str) and self.init != "random":
+            raise ValueError(f"init={self.init!r}: expected 'random' or P(component | item)")
+        if self.prior not in ("learned", "uniform"):
+            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
+        if not (np.isfinite(self.pseudo_counts) and self.pseudo_counts >= 0):
+            raise ValueError(f"pseudo_counts={self.pseudo_counts}: expected a finite number >= 0")
+        if self.n_init < 1 or self.n_iter < 1:
+            raise ValueError(
+                f"n_init={self.n_init}, n_iter={self.n_iter}: expected at least 1 of each"
+            )
+        if not self.tol >= 0:
+            raise ValueError(f"tol={self.tol}: expected a number >= 0")
+
+
+def _m_step(
+    table: FeatureTable, pseudo_counts: float, prior: str
+) -> Callable[[Sweep, Estimate | None], Estimate]:
+    """The maximisation for one table, as the engine calls it."""
+    starts, feature = table.feature_offsets[:-1], table.feature_of_symbol
+    sizes = np.diff(table.feature_offsets)[feature]
+    # One flat count, so that a value of the vocabulary that does not occur is not impossible.
+    base = table.counts + 1.0 / sizes
+    base = (base / np.add.reduceat(base, starts)[feature])[:, None]
+
+    def maximised(sweep: Sweep, previous: Estimate | None) -> Estimate:
+        counts = sweep.counts + pseudo_counts * base
+        totals = np.add.reduceat(counts, starts, axis=0)[feature]
+        shares = counts / np.where(totals > 0, totals, 1.0)
+        log_table = log_floored(np.where(totals > 0, shares, 1.0 / sizes[:, None]))
+        weights = sweep.class_counts / sweep.class_counts.sum()
+        if prior == "uniform":
+            weights = np.full_like(weights, 1.0 / len(weights))
+        penalty = pseudo_counts * float((base * log_table).sum())
+        return Estimate(log_table, log_floored(weights), penalty, None)
+
+    return maximised
+
+
+def _incidence(table: FeatureTable, n_components: int) -> Incidence:
+    return Incidence(
+        table.offsets, table.symbols, n_symbols=table.n_symbols, n_classes=n_components
+    )
+
+
+def _by_weight(result: EMResult) -> EMResult:
+    """Components in falling order of their weight."""
+    order = np.argsort(-result.estimate.log_prior, kind="stable")
+    estimate = result.estimate._replace(
+        log_table=result.estimate.log_table[:, order],
+        log_prior=result.estimate.log_prior[order],
+    )
+    return result._replace(
+        estimate=estimate, posterior=result.posterior[:, order], counts=result.counts[:, order]
+    )
+
+
+def _given_posterior(
+    init: Any, table: FeatureTable, n_components: int
+) -> Float[np.ndarray, "item component"]:
+    posterior = np.asarray(init, dtype=float)
+    if posterior.shape != (table.n_items, n_components):
+        raise ValueError(
+            f"init has shape {posterior.shape}; expected ({table.n_items}, {n_components})"
+        )
+    if not ((posterior >= 0).all() and np.allclose(posterior.sum(axis=1), 1.0)):
+        raise ValueError("init: expected rows of probabilities that sum to 1")
+    return posterior
+
+
+def _present(table: FeatureTable) -> Float[np.ndarray, "item feature"]:
+    present = np.zeros((table.n_items, table.n_features))
+    present[table.item_of_entry, table.feature_of_symbol[table.symbols]] = 1.0
+    return present

@@ -1,0 +1,1 @@
+"""Which workers, features and repeats carry the information."""
