@@ -300,6 +300,7 @@ def _decide(probas: pd.DataFrame, seed: int) -> tuple[pd.Series, int]:
 def confusion_frame(
     confusions: Float[np.ndarray, "worker cls observed"], ann: Annotations
 ) -> pd.DataFrame:
+    """P(observed | true) under the user's ids, indexed (worker, true)."""
     index = pd.MultiIndex.from_product([ann.workers, ann.classes], names=["worker", "true"])
     columns = pd.Index(ann.classes, name="observed")
     return pd.DataFrame(confusions.reshape(-1, ann.n_classes), index=index, columns=columns)

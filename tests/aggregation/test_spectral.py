@@ -15,7 +15,6 @@ from bayescrowd.aggregation.spectral import (
     _third_moment,
     random_groups,
     spectral_start,
-    tensor_power,
 )
 
 PRIORS = np.array([0.5, 0.3, 0.2])
@@ -55,15 +54,6 @@ def three_views(rng):
 
 
 # By hand
-
-
-def test_tensor_power_by_hand():
-    # 3 u x u x u + 2 v x v x v with u = (0.6, 0.8), v = (0.8, -0.6).
-    vectors = np.array([[0.6, 0.8], [0.8, -0.6]])
-    tensor = np.einsum("h,ih,jh,kh->ijk", [3.0, 2.0], *[vectors] * 3)
-    found = tensor_power(np.random.default_rng(0), tensor)
-    np.testing.assert_allclose(found.values, [3, 2], rtol=1e-12)
-    np.testing.assert_allclose(found.vectors, vectors, rtol=1e-12)
 
 
 def test_moments_by_hand():
@@ -325,6 +315,7 @@ def test_degenerate_moments_fall_back_to_the_majority_and_say_so(case):
         est = bc.SpectralDawidSkene().fit(ann)
     assert est.start_ == "majority"
     assert est.initial_confusions_ is None
+    assert est.partition_ is None
     majority = bc.DawidSkene(prior="uniform", pseudo_counts=2.0).fit(ann)
     pd.testing.assert_frame_equal(est.probas_, majority.probas_)
 
