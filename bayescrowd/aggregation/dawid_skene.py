@@ -131,7 +131,9 @@ class EMAggregator(Aggregator):
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
         if self.zeros == "skip":
-            log_confusions = np.where(log_confusions > LOG_FLOOR + 1, log_confusions, 0.0)
+            empty = np.einsum("wko->wk", counts)[:, :, None] + self.pseudo_counts == 0
+            zero = empty | (log_confusions < LOG_FLOOR + 1)
+            log_confusions = np.where(zero, 0.0, log_confusions)
         return estimate_of(log_confusions, priors, penalty, centre)
 
     def _aggregation(self, result: EMResult, ann: Annotations) -> Aggregation:
@@ -194,7 +196,8 @@ class DawidSkene(EMAggregator):
         zeros: what a label costs a class under which the worker never gives it, which happens
             without pseudo-counts only: 'floor' all but rules the class out; 'skip' leaves the
             label out of the product, as in the code behind the tables of Zhang, Chen, Zhou and
-            Jordan (2014), and the objective may fall.
+            Jordan (2014), and likewise under a class of which the worker saw no task. The
+            objective may then fall.
         n_iter: most iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
         seed: random starts and ties.
