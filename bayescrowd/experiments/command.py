@@ -98,6 +98,9 @@ def reproduce(
     if n_seeds < 1 or n_jobs < 1:
         raise ValueError(f"seeds={n_seeds}, jobs={n_jobs}: expected at least 1 of each")
     run_in_folder(experiment, folder, n_seeds=n_seeds, n_jobs=n_jobs, as_json=as_json, force=force)
+    if not as_json:
+        files = Files.of(name, folder)
+        _say(f"written: {files.table}, {files.picture}")
 
 
 def run_in_folder(
@@ -146,7 +149,6 @@ def run_in_folder(
         print(json_of(experiment, outcomes, paths))
     else:
         print(as_text(experiment, outcomes))
-        _say(f"written: {files.table}, {files.picture}")
     return outcomes
 
 
