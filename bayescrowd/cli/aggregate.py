@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-_METHOD_LIST = "\n".join(f"  {name:<15} {method.summary}" for name, method in METHODS.items())
+_METHOD_LIST = "\n".join(f"  {name:<17} {method.summary}" for name, method in METHODS.items())
 
 _DESCRIPTION = """\
 Aggregate the labels of a crowd: the most probable true label of every task and the quality of

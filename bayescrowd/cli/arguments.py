@@ -32,8 +32,16 @@ class Method(NamedTuple):
 METHODS = {
     "majority-vote": Method("MajorityVote", "the class most workers chose"),
     "wawa": Method("Wawa", "votes weighted by agreement with the majority"),
+    "zero-based-skill": Method("ZeroBasedSkill", "votes weighted by skills learned from nothing"),
+    "mmsr": Method("MMSR", "skills by robust rank-one completion of agreement"),
+    "kos": Method("KOS", "messages between tasks and workers; classes as ordered"),
+    "ghosh-svd": Method("GhoshSVD", "leading singular vector; classes as ordered"),
+    "eigen-ratio": Method("EigenRatio", "ratio of eigenvectors; classes as ordered"),
     "one-coin": Method("OneCoinDawidSkene", "EM with one accuracy per worker"),
+    "glad": Method("GLAD", "EM with worker ability and task difficulty"),
+    "mace": Method("MACE", "EM with workers who know or spam"),
     "dawid-skene": Method("DawidSkene", "EM with a confusion matrix per worker"),
+    "spectral": Method("SpectralDawidSkene", "Dawid–Skene from a start by moments"),
 }
 """Every method by the name a user types; simple ones first."""
 

@@ -65,7 +65,10 @@ def test_no_method_beats_the_true_model(outcome):
     # Two sets of labels on the same tasks: the difference has at most this standard error.
     standard_error = (2 * outcome.reference * (1 - outcome.reference) / n) ** 0.5
     assert outcome.table["accuracy"].max() <= outcome.reference + 3 * standard_error
-    assert outcome.table["accuracy"].idxmax() == outcome.best == "dawid-skene"
+    # What the likelihood picks without truth is as good as what the truth would pick.
+    accuracy = outcome.table["accuracy"]
+    assert outcome.best in ("dawid-skene", "spectral")
+    assert accuracy[outcome.best] >= accuracy.max() - standard_error
 
 
 def test_workers_are_ranked_beside_what_they_are(outcome):
