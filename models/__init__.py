@@ -10,9 +10,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayescrowd.models import access_path as access_path
     from bayescrowd.models import dawid_skene as dawid_skene
+    from bayescrowd.models import hierarchical_dawid_skene as hierarchical_dawid_skene
+    from bayescrowd.models import item_difficulty as item_difficulty
+    from bayescrowd.models import mace as mace
+    from bayescrowd.models import naive_bayes as naive_bayes
+    from bayescrowd.models import one_coin as one_coin
 
-__all__ = ["dawid_skene"]
+__all__ = [
+    "access_path",
+    "dawid_skene",
+    "hierarchical_dawid_skene",
+    "item_difficulty",
+    "mace",
+    "naive_bayes",
+    "one_coin",
+]
 
 
 if not TYPE_CHECKING:  # type checkers would take it to mean that every name exists

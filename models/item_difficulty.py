@@ -1,0 +1,203 @@
+"""Worker abilities and item difficulties: the model of GLAD.
+
+J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma and J. Movellan (2009), "Whose vote should count more:
+optimal integration of labels from labelers of unknown expertise", NIPS. An item i has a true class
+``Z_i ~ Categorical(p)``. Worker k of ability ``alpha_k`` answers an item of easiness
+``beta_i = exp(b_i) > 0``, the inverse of its difficulty, rightly with probability
+
+    sigma(alpha_k beta_i) = 1 / (1 + exp(-alpha_k beta_i))                             (eq. 1)
+
+and else picks one of the other C - 1 classes evenly. Abilities and log easinesses are normal: the
+likelihood is logistic, so no part of the model but the prevalence is conjugate.
+
+Abilities times a constant and easinesses divided by it have the same likelihood; the priors fix
+the scale. With two classes, so have negated abilities and swapped classes; the prior mean of the
+abilities, which lies above zero, breaks that symmetry, weakly when there are few workers.
+
+Departure: the paper fixes the prevalence, here it is learned. A model with one number per worker
+may be tempted to call everything the commoner class; a large `Prior.prevalence` holds the classes
+to equal shares.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import log_sigmoid, softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = [
+    "Labels",
+    "Params",
+    "Prior",
+    "Simulation",
+    "label_log_joint",
+    "label_posterior",
+    "model",
+    "simulate",
+    "simulate_labels",
+]
+
+
+class Params(NamedTuple):
+    """Parameters; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each true class (p)."""
+    ability: Float[Array, " worker"]
+    """Ability of each worker (alpha); 0 is a coin between right and wrong, below it is worse."""
+    log_easiness: Float[Array, " item"]
+    """Log easiness of each item (b = log beta), minus the logarithm of its difficulty."""
+
+
+class Prior(NamedTuple):
+    """A Dirichlet and two normal priors; the normal ones are the paper's (section 3.1).
+
+    The prevalence has the default of `dawid_skene`.
+    """
+
+    prevalence: float = 3.0
+    """Pseudo-items of each class."""
+    ability: float = 1.0
+    """Mean ability."""
+    ability_scale: float = 1.0
+    """Standard deviation of the abilities."""
+    log_easiness: float = 1.0
+    """Mean log easiness."""
+    log_easiness_scale: float = 1.0
+    """Standard deviation of the log easinesses."""
+
+
+class Simulation(NamedTuple):
+    """A crowd drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """True class of each item."""
+    labels: Labels
+    """What the workers answered."""
+
+
+def model(
+    labels: Labels,
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and the labels, true classes summed out.
+
+    Plates: ``prevalence``; ``ability`` in the plate ``worker``; ``log_easiness`` in the plate
+    ``item``, and with it the labels' marginal density, one term per item.
+
+    Args:
+        labels: the observed labels.
+        n_items: number of items, those without a label among them.
+        n_workers: number of workers, those without a label among them.
+        n_classes: number of classes, at least 2, those that nobody chose among them.
+        prior: means, scales and pseudo-counts of the priors.
+    """
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
+    with numpyro.plate("worker", n_workers, dim=-1):
+        ability = numpyro.sample("ability", _ability_prior(prior))
+    with numpyro.plate("item", n_items, dim=-1):
+        log_easiness = numpyro.sample("log_easiness", _log_easiness_prior(prior))
+        params = Params(prevalence, ability, log_easiness)
+        log_joint = label_log_joint(params, labels, n_items=n_items)
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Log density of each item's labels together with each true class.
+
+    ``log p_j`` plus, for each of the item's labels, ``log sigma(x)`` if it is j and else
+    ``log(sigma(-x) / (C - 1))``, where ``x = alpha_k beta_i``.
+    """
+    log_answer = _log_answer(params, labels.item, labels.worker, labels.label)
+    log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
+    return jnp.log(params.prevalence) + log_answers
+
+
+def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Probability of each item's true class given the parameters."""
+    return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, true classes and the labels.
+
+    Args:
+        rng_key: the source of randomness.
+        item: which item each label is about.
+        worker: who gives each label, paired with `item`.
+        n_items: number of items.
+        n_workers: number of workers.
+        n_classes: number of classes, at least 2.
+        prior: means, scales and pseudo-counts of the priors.
+    """
+    key_prevalence, key_ability, key_easiness, key_labels = jax.random.split(rng_key, 4)
+    params = Params(
+        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        ability=_ability_prior(prior).sample(key_ability, (n_workers,)),
+        log_easiness=_log_easiness_prior(prior).sample(key_easiness, (n_items,)),
+    )
+    return simulate_labels(key_labels, params, item, worker, n_items=n_items)
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
+    key_truth, key_label = jax.random.split(rng_key)
+    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
+    label = jax.random.categorical(key_label, _log_answer(params, item, worker, truth[item]))
+    return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
+
+
+def _log_answer(
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    cls: Int[Array, " label"],
+) -> Float[Array, "label cls"]:
+    """Log probability of each answer to an item of class `cls`.
+
+    Right and wrong are symmetric: it is as well that of the answer `cls` under each true class.
+    """
+    n_classes = len(params.prevalence)
+    logit = (params.ability[worker] * jnp.exp(params.log_easiness)[item])[:, None]
+    log_wrong = log_sigmoid(-logit) - jnp.log(n_classes - 1)
+    return jnp.where(cls[:, None] == jnp.arange(n_classes), log_sigmoid(logit), log_wrong)
+
+
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _ability_prior(prior: Prior) -> dist.Normal:
+    return dist.Normal(prior.ability, prior.ability_scale)
+
+
+def _log_easiness_prior(prior: Prior) -> dist.Normal:
+    return dist.Normal(prior.log_easiness, prior.log_easiness_scale)

@@ -1,0 +1,242 @@
+"""MACE: every worker either knows the answer or spams it with a habit of their own.
+
+D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), "Learning whom to trust with MACE",
+NAACL-HLT, figure 1. An item i has a true class ``T_i ~ Categorical(p)``. Each label has a coin
+``S_ik ~ Bernoulli(1 - theta_k)``: worker k of competence ``theta_k`` knows the class and says it if
+``S_ik = 0``; else the answer is drawn from the worker's strategy ``xi_k``, whatever the class. With
+the coins summed out, worker k answers l to an item of class j with probability
+
+    pi[k, j, l] = theta_k [l = j] + (1 - theta_k) xi[k, l],
+
+which is Dawid and Skene's model with C numbers per worker in place of C (C - 1).
+
+Given classes and coins all priors are conjugate: the number of known and of spammed labels adds to
+`competence_concentration`, the spammed labels of each class add to the strategy's pseudo-labels.
+The coins are independent given the classes, with the probabilities of `knowing_given_truth`.
+
+A competence is never below zero, so nobody is wrong on purpose and renaming the true classes
+changes the likelihood; only where all competences vanish are the classes not determined.
+
+Departure: the paper's classes are equally frequent, here their prevalence is learned; a large
+`Prior.prevalence` leads back.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from bayescrowd.models import dawid_skene
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = [
+    "Labels",
+    "Params",
+    "Prior",
+    "Simulation",
+    "competence_concentration",
+    "confusion",
+    "knowing_given_truth",
+    "knowing_posterior",
+    "label_log_joint",
+    "label_posterior",
+    "model",
+    "simulate",
+    "simulate_labels",
+]
+
+
+class Params(NamedTuple):
+    """Parameters, as probabilities; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each true class (p)."""
+    competence: Float[Array, " worker"]
+    """Probability that the worker knows the class (theta)."""
+    strategy: Float[Array, "worker cls"]
+    """Probability of each answer when spamming (xi)."""
+
+
+class Prior(NamedTuple):
+    """Dirichlet and beta priors, of the form that the paper's section 2.3 proposes.
+
+    Competence and strategy have the values of the estimator `bayescrowd.MACE`, the prevalence has
+    that of `dawid_skene`.
+    """
+
+    prevalence: float = 3.0
+    """Pseudo-items of each class."""
+    knowing: float = 0.5
+    """Pseudo-labels that a worker knew; below one, workers tend to the extremes."""
+    spamming: float = 0.5
+    """Pseudo-labels that a worker spammed."""
+    strategy: float = 10.0
+    """Pseudo-labels of each class in a worker's strategy."""
+
+
+class Simulation(NamedTuple):
+    """A crowd drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """True class of each item."""
+    knew: Bool[Array, " label"]
+    """Whether the worker knew the class (S = 0), label by label."""
+    labels: Labels
+    """What the workers answered."""
+
+
+def model(
+    labels: Labels,
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and the labels, classes and coins summed out.
+
+    Plates: ``prevalence``; ``competence`` and ``strategy`` in the plate ``worker``; the labels'
+    marginal density, one term per item, in the plate ``item``.
+
+    Args:
+        labels: the observed labels.
+        n_items: number of items, those without a label among them.
+        n_workers: number of workers, those without a label among them.
+        n_classes: number of classes, at least 2, those that nobody chose among them.
+        prior: pseudo-counts of the priors.
+    """
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
+    with numpyro.plate("worker", n_workers, dim=-1):
+        competence = numpyro.sample("competence", _competence_prior(prior))
+        strategy = numpyro.sample("strategy", _strategy_prior(prior, n_classes))
+    log_joint = label_log_joint(Params(prevalence, competence, strategy), labels, n_items=n_items)
+    with numpyro.plate("item", n_items, dim=-1):
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Log density of each item's labels together with each true class, coins summed out.
+
+    ``log p_j + sum over the item's labels of log(theta_k [l = j] + (1 - theta_k) xi[k, l])``.
+    """
+    return dawid_skene.label_log_joint(_untied(params), labels, n_items=n_items)
+
+
+def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Probability of each item's true class given the parameters."""
+    return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
+
+
+def knowing_given_truth(
+    params: Params, labels: Labels, truth: Int[Array, " item"]
+) -> Float[Array, " label"]:
+    """Probability that each label was known, given the parameters and the true classes.
+
+    ``theta_k / (theta_k + (1 - theta_k) xi[k, l])`` where the label is right; a wrong label was
+    spammed.
+    """
+    return jnp.where(truth[labels.item] == labels.label, _knowing_given_right(params, labels), 0.0)
+
+
+def knowing_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, " label"]:
+    """Probability that each label was known, given the parameters and all labels.
+
+    Given the class the item's other labels say nothing more about the coin, so this is the
+    probability that the label is right times that of knowing if it is.
+    """
+    right = label_posterior(params, labels, n_items=n_items)[labels.item, labels.label]
+    return right * _knowing_given_right(params, labels)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, true classes, coins and the labels.
+
+    Args:
+        rng_key: the source of randomness.
+        item: which item each label is about.
+        worker: who gives each label, paired with `item`.
+        n_items: number of items.
+        n_workers: number of workers.
+        n_classes: number of classes, at least 2.
+        prior: pseudo-counts of the priors.
+    """
+    key_prevalence, key_competence, key_strategy, key_labels = jax.random.split(rng_key, 4)
+    params = Params(
+        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        competence=_competence_prior(prior).sample(key_competence, (n_workers,)),
+        strategy=_strategy_prior(prior, n_classes).sample(key_strategy, (n_workers,)),
+    )
+    return simulate_labels(key_labels, params, item, worker, n_items=n_items)
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw true classes, coins and labels given the parameters; arguments as in `simulate`."""
+    key_truth, key_coin, key_spam = jax.random.split(rng_key, 3)
+    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
+    knew = jax.random.bernoulli(key_coin, params.competence[worker])
+    spam = jax.random.categorical(key_spam, jnp.log(params.strategy)[worker])
+    labels = Labels(item, worker, jnp.where(knew, truth[item], spam))
+    return Simulation(params=params, truth=truth, knew=knew, labels=labels)
+
+
+def competence_concentration(prior: Prior) -> Float[Array, " coin"]:
+    """Parameters of the competences' beta prior: known, then spammed pseudo-labels."""
+    return jnp.array([prior.knowing, prior.spamming])
+
+
+def confusion(params: Params) -> Float[Array, "worker cls cls"]:
+    """Confusion matrices with the coins summed out, indexed [worker, true, observed]."""
+    knowing = params.competence[:, None, None] * jnp.eye(len(params.prevalence))
+    return knowing + _spamming(params)[:, None, :]
+
+
+def _spamming(params: Params) -> Float[Array, "worker cls"]:
+    """Probability of spamming and of each answer then: (1 - theta_k) xi[k, l]."""
+    return (1 - params.competence)[:, None] * params.strategy
+
+
+def _knowing_given_right(params: Params, labels: Labels) -> Float[Array, " label"]:
+    knowing = params.competence[labels.worker]
+    spamming = _spamming(params)[labels.worker, labels.label]
+    right = knowing + spamming
+    # a label that has no probability was neither known nor spammed
+    return jnp.where(right > 0, knowing / jnp.where(right > 0, right, 1.0), 0.0)
+
+
+def _untied(params: Params) -> dawid_skene.Params:
+    return dawid_skene.Params(params.prevalence, confusion(params))
+
+
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _competence_prior(prior: Prior) -> dist.Beta:
+    return dist.Beta(*competence_concentration(prior))
+
+
+def _strategy_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.strategy))

@@ -1,0 +1,241 @@
+"""Naive Bayes: a class, and categorical features that are independent given the class.
+
+B. Nushi, A. Singla, A. Krause and D. Kossmann (2016), "Learning and feature selection under budget
+constraints in crowdsourcing", HCOMP, figure 2. An item has a class ``Y ~ Categorical(theta_y)``,
+and its feature i has a value ``X_i ~ Categorical(theta_yi)``, read without noise. The priors are
+``theta_y ~ Dirichlet(alpha)`` and ``theta_yi ~ Dirichlet(beta_yi)``. The class of an item may be
+known or not, and so may each of its features: what is not known is summed out.
+
+The priors are conjugate: given the classes each row is again a Dirichlet, with the counts of items
+or values added to its concentrations (the paper's example goes from Dir(3, 2, 5) to Dir(3, 3, 5)).
+
+Features may differ in their number of values. Tables indexed [feature, cls, value] hold zeros
+beyond a feature's last value. The density is stated by one site per number of values,
+``conditional_2`` for all features of two values and so on, and ``conditional`` is the table of
+them: tracing costs as much as there are different widths, not features.
+
+Where no class is known, the density is the same under every renaming of the classes: a mixture's
+components have no names, and nothing here breaks that symmetry.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.models import _ragged
+
+__all__ = [
+    "Observations",
+    "Params",
+    "Prior",
+    "Simulation",
+    "conditional_concentration",
+    "label_log_joint",
+    "label_log_joint_of_readings",
+    "label_posterior",
+    "model",
+    "sample_conditional",
+    "simulate",
+    "simulate_labels",
+    "sites",
+]
+
+
+class Observations(NamedTuple):
+    """What is known: classes of items and, one entry per reading, values of their features."""
+
+    target: Int[Array, " item"]
+    """Class of each item, 0..n_classes-1, or -1 where it is not known."""
+    item: Int[Array, " reading"]
+    """Index of the item, 0..n_items-1."""
+    feature: Int[Array, " reading"]
+    """Index of the feature; each feature of an item has at most one reading."""
+    value: Int[Array, " reading"]
+    """Value of the feature, 0..n_values[feature]-1."""
+
+
+class Params(NamedTuple):
+    """Parameters, as probabilities; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each class (theta_y)."""
+    conditional: Float[Array, "feature cls value"]
+    """Probability of each value given the class (theta_yi), zero beyond the feature's last."""
+
+
+class Prior(NamedTuple):
+    """Uniform Dirichlet priors, as in the paper.
+
+    The paper does not state their strength; with 3 pseudo-items and more, its data are classified
+    worse than with 1.
+    """
+
+    prevalence: float = 1.0
+    """Pseudo-items of each class (alpha)."""
+    conditional: float = 1.0
+    """Pseudo-items of each value in a row (beta)."""
+
+
+class Simulation(NamedTuple):
+    """A table drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """Class of each item."""
+    observations: Observations
+    """The readings, with every class known; replace `target` to hide some."""
+
+
+def model(
+    observations: Observations,
+    *,
+    n_items: int,
+    n_classes: int,
+    n_values: tuple[int, ...],
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and all that is known.
+
+    Plates: ``prevalence``; for each number of values v, ``conditional_v`` in the plates
+    ``feature_v`` and ``cls``, all of them together in ``conditional``; the observations' density,
+    unknown classes summed out, one term per item, in the plate ``item``.
+
+    Args:
+        observations: classes and readings.
+        n_items: number of items, those without a reading among them.
+        n_classes: number of classes, at least 2.
+        n_values: number of values of each feature, at least 1.
+        prior: pseudo-counts of the Dirichlet priors.
+    """
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
+    concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
+    params = Params(prevalence, sample_conditional(concentration, n_values=n_values))
+    log_joint = label_log_joint(params, observations, n_items=n_items)
+    with numpyro.plate("item", n_items, dim=-1):
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(
+    params: Params, observations: Observations, *, n_items: int
+) -> Float[Array, "item cls"]:
+    """Log density of all that is known of each item together with each class.
+
+    ``log theta_y + sum over the item's readings of log theta_yi[x]``; minus infinity for the
+    classes that the item is known not to have. Its logsumexp over classes is the item's
+    log-likelihood.
+    """
+    log_conditional = _ragged.log_probability(params.conditional)
+    log_reading = log_conditional[observations.feature, :, observations.value]
+    return label_log_joint_of_readings(
+        params.prevalence, log_reading, observations.item, observations.target, n_items=n_items
+    )
+
+
+def label_log_joint_of_readings(
+    prevalence: Float[Array, " cls"],
+    log_reading: Float[Array, "reading cls"],
+    item: Int[Array, " reading"],
+    target: Int[Array, " item"],
+    *,
+    n_items: int,
+) -> Float[Array, "item cls"]:
+    """The same, from the log probability of each reading given each class."""
+    log_readings = jax.ops.segment_sum(log_reading, item, num_segments=n_items)
+    is_possible = (target[:, None] < 0) | (target[:, None] == jnp.arange(len(prevalence)))
+    return jnp.where(is_possible, jnp.log(prevalence) + log_readings, -jnp.inf)
+
+
+def label_posterior(
+    params: Params, observations: Observations, *, n_items: int
+) -> Float[Array, "item cls"]:
+    """Probability of each item's class given the parameters; 0 and 1 where it is known."""
+    return softmax(label_log_joint(params, observations, n_items=n_items), axis=-1)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " reading"],
+    feature: Int[Array, " reading"],
+    *,
+    n_items: int,
+    n_classes: int,
+    n_values: tuple[int, ...],
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, classes and values.
+
+    Args:
+        rng_key: the source of randomness.
+        item: which item each reading is about.
+        feature: which of its features is read, paired with `item`.
+        n_items: number of items.
+        n_classes: number of classes, at least 2.
+        n_values: number of values of each feature, at least 1.
+        prior: pseudo-counts of the Dirichlet priors.
+    """
+    key_prevalence, key_conditional, key_labels = jax.random.split(rng_key, 3)
+    concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
+    with numpyro.handlers.seed(rng_seed=key_conditional):
+        conditional = sample_conditional(concentration, n_values=n_values)
+    prevalence = _prevalence_prior(prior, n_classes).sample(key_prevalence)
+    return simulate_labels(
+        key_labels, Params(prevalence, conditional), item, feature, n_items=n_items
+    )
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " reading"],
+    feature: Int[Array, " reading"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw classes and values given the parameters; arguments as in `simulate`."""
+    key_truth, key_value = jax.random.split(rng_key)
+    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
+    value = jax.random.categorical(key_value, jnp.log(params.conditional)[feature, truth[item]])
+    observations = Observations(target=truth, item=item, feature=feature, value=value)
+    return Simulation(params=params, truth=truth, observations=observations)
+
+
+def conditional_concentration(
+    prior: Prior, *, n_classes: int, n_values: tuple[int, ...]
+) -> Float[Array, "feature cls value"]:
+    """Dirichlet concentrations of the values given the class, zero beyond a feature's last."""
+    shape = (len(n_values), n_classes, max(n_values))
+    uniform = jnp.where(_ragged.value_mask(n_values), prior.conditional, 0.0)
+    return jnp.broadcast_to(uniform[:, None, :], shape)
+
+
+def sample_conditional(
+    concentration: Float[Array, "feature cls value"], *, n_values: tuple[int, ...]
+) -> Float[Array, "feature cls value"]:
+    """State the sites of the values given the class (see the module) and stack them."""
+    classes = numpyro.plate("cls", concentration.shape[1], dim=-1)
+    blocks = {}
+    for width, members in _ragged.by_width(n_values).items():
+        rows = dist.Dirichlet(_ragged.block(concentration, members, width, n_axes=1))
+        with numpyro.plate(f"feature_{width}", len(members), dim=-2), classes:
+            blocks[width] = numpyro.sample(f"conditional_{width}", rows)
+    return numpyro.deterministic("conditional", _ragged.table(blocks, n_values, n_axes=1))
+
+
+def sites(params: Params, *, n_values: tuple[int, ...]) -> dict[str, Float[Array, "..."]]:
+    """Values of the model's random sites at these parameters, by name."""
+    blocks = {
+        f"conditional_{width}": _ragged.block(params.conditional, members, width, n_axes=1)
+        for width, members in _ragged.by_width(n_values).items()
+    }
+    return {"prevalence": params.prevalence, **blocks}
+
+
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))

@@ -1,0 +1,187 @@
+"""The one-coin model: Dawid and Skene's with a single accuracy per worker.
+
+A. P. Dawid and A. M. Skene (1979), "Maximum likelihood estimation of observer error-rates using
+the EM algorithm", Applied Statistics 28(1), with their ``pi[k, j, l]`` tied: an item i has a true
+class ``z_i ~ Categorical(p)``; worker k answers rightly with probability ``a_k``, whatever the
+class, and else picks one of the other C - 1 classes evenly,
+
+    pi[k, j, j] = a_k        pi[k, j, l] = (1 - a_k) / (C - 1)  for l != j.
+
+The accuracies have beta priors, which are conjugate: given the true classes, ``a_k`` is again a
+beta, with the worker's right and wrong answers added to `accuracy_concentration`.
+
+One number per worker is learned from few labels; that workers mistake one class more than another
+it cannot see. With two classes the likelihood does not change when the classes are swapped and
+every ``a_k`` becomes ``1 - a_k``; the prior, which expects more right than wrong answers, breaks
+that symmetry. With more classes there is none to break.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.models import dawid_skene
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = [
+    "Labels",
+    "Params",
+    "Prior",
+    "Simulation",
+    "accuracy_concentration",
+    "confusion",
+    "label_log_joint",
+    "label_posterior",
+    "model",
+    "simulate",
+    "simulate_labels",
+]
+
+
+class Params(NamedTuple):
+    """Parameters, as probabilities; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each true class (p)."""
+    accuracy: Float[Array, " worker"]
+    """Probability that the worker's answer is right (a)."""
+
+
+class Prior(NamedTuple):
+    """Dirichlet and beta priors; the defaults are those of `dawid_skene`, a row at a time.
+
+    A diagonal entry of that model's confusion matrices has the very beta prior that an accuracy
+    has here.
+    """
+
+    prevalence: float = 3.0
+    """Pseudo-items of each class."""
+    n_pseudo_labels: float = 8.0
+    """Pseudo-labels of each worker."""
+    accuracy: float = 0.6
+    """Share of the pseudo-labels that are right."""
+
+
+class Simulation(NamedTuple):
+    """A crowd drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """True class of each item."""
+    labels: Labels
+    """What the workers answered."""
+
+
+def model(
+    labels: Labels,
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and the labels, true classes summed out.
+
+    Plates: ``prevalence``; ``accuracy`` in the plate ``worker``; the labels' marginal density,
+    one term per item, in the plate ``item``.
+
+    Args:
+        labels: the observed labels.
+        n_items: number of items, those without a label among them.
+        n_workers: number of workers, those without a label among them.
+        n_classes: number of classes, at least 2, those that nobody chose among them.
+        prior: pseudo-counts of the priors.
+    """
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
+    with numpyro.plate("worker", n_workers, dim=-1):
+        accuracy = numpyro.sample("accuracy", _accuracy_prior(prior))
+    log_joint = label_log_joint(Params(prevalence, accuracy), labels, n_items=n_items)
+    with numpyro.plate("item", n_items, dim=-1):
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Log density of each item's labels together with each true class.
+
+    ``log p_j`` plus, for each of the item's labels, ``log a_k`` if it is j and else
+    ``log((1 - a_k) / (C - 1))``.
+    """
+    return dawid_skene.label_log_joint(_untied(params), labels, n_items=n_items)
+
+
+def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Probability of each item's true class given the parameters."""
+    return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, true classes and the labels.
+
+    Args:
+        rng_key: the source of randomness.
+        item: which item each label is about.
+        worker: who gives each label, paired with `item`.
+        n_items: number of items.
+        n_workers: number of workers.
+        n_classes: number of classes, at least 2.
+        prior: pseudo-counts of the priors.
+    """
+    key_prevalence, key_accuracy, key_labels = jax.random.split(rng_key, 3)
+    params = Params(
+        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        accuracy=_accuracy_prior(prior).sample(key_accuracy, (n_workers,)),
+    )
+    return simulate_labels(key_labels, params, item, worker, n_items=n_items)
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
+    drawn = dawid_skene.simulate_labels(rng_key, _untied(params), item, worker, n_items=n_items)
+    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+
+
+def accuracy_concentration(prior: Prior) -> Float[Array, " coin"]:
+    """Parameters of the accuracies' beta prior: right, then wrong pseudo-labels."""
+    return prior.n_pseudo_labels * jnp.array([prior.accuracy, 1 - prior.accuracy])
+
+
+def confusion(params: Params) -> Float[Array, "worker cls cls"]:
+    """Confusion matrices that the accuracies stand for, indexed [worker, true, observed]."""
+    n_classes = len(params.prevalence)
+    right = params.accuracy[:, None, None]
+    return jnp.where(jnp.eye(n_classes, dtype=bool), right, (1 - right) / (n_classes - 1))
+
+
+def _untied(params: Params) -> dawid_skene.Params:
+    return dawid_skene.Params(params.prevalence, confusion(params))
+
+
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _accuracy_prior(prior: Prior) -> dist.Beta:
+    return dist.Beta(*accuracy_concentration(prior))
