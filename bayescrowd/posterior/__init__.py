@@ -1,0 +1,1 @@
+"""Posterior draws of the models, their label posteriors, diagnostics and comparisons."""

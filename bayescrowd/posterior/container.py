@@ -1,0 +1,141 @@
+"""ArviZ's container of posterior draws, whichever ArviZ is installed.
+
+ArviZ 0.x keeps the groups of an inference (posterior, sample_stats, ...) in an `InferenceData`,
+ArviZ 1.x in an xarray `DataTree`. Both are groups of xarray datasets, and this module is the only
+one that knows the difference. Elsewhere a container is built by `assemble`, read by `group_of`,
+and kept in a NetCDF file by `save` and `load`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+__all__ = ["Variable", "assemble", "dataset_of", "group_names", "group_of", "load", "save"]
+
+Container = Any
+"""`arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (ArviZ 1.x)."""
+
+Variable = tuple[Sequence[str], Any]
+"""Names of the dimensions and the values."""
+
+_HAS_DATATREE = int(az.__version__.split(".")[0]) >= 1
+
+
+def assemble(
+    groups: Mapping[str, xr.Dataset], *, attrs: Mapping[str, Any] | None = None
+) -> Container:
+    """Put groups of variables into the container of the installed ArviZ.
+
+    Args:
+        groups: a dataset for each group's name; names outside ArviZ's schema are allowed.
+        attrs: attributes of the whole container.
+
+    Examples:
+        >>> import numpy as np
+        >>> draws = dataset_of({"rate": (("chain", "draw"), np.zeros((2, 5)))})
+        >>> post = assemble({"posterior": draws})
+        >>> post.posterior["rate"].shape
+        (2, 5)
+    """
+    if not groups:
+        raise ValueError("no groups: expected at least one, such as 'posterior'")
+    if not _HAS_DATATREE:
+        return az.InferenceData(attrs=dict(attrs or {}), **groups)
+    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
+    tree.attrs.update(attrs or {})
+    return tree
+
+
+def dataset_of(
+    variables: Mapping[str, Variable],
+    *,
+    coords: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    """A dataset of named arrays; of the coordinates only those of its dimensions are kept.
+
+    The dimensions chain and draw are numbered from 0 unless they are given.
+
+    Args:
+        variables: dimension names and values of each variable.
+        coords: ids along the dimensions: a pandas Index, a sequence or an array.
+        attrs: attributes of the dataset.
+    """
+    used = {dim for dims, _ in variables.values() for dim in dims}
+    sizes = {
+        dim: np.shape(values)[axis]
+        for dims, values in variables.values()
+        for axis, dim in enumerate(dims)
+    }
+    ids = {name: _plain_ids(values) for name, values in (coords or {}).items() if name in used}
+    for dim in ("chain", "draw"):
+        if dim in used and dim not in ids:
+            ids[dim] = np.arange(sizes[dim])
+    data = {name: (tuple(dims), np.asarray(values)) for name, (dims, values) in variables.items()}
+    return xr.Dataset(data, coords=ids, attrs=dict(attrs or {}))
+
+
+def group_names(post: Container) -> list[str]:
+    """Names of the groups."""
+    names = post.groups() if not _HAS_DATATREE else post.children
+    return list(names)
+
+
+def group_of(post: Container, name: str) -> xr.Dataset:
+    """One group as a dataset.
+
+    Raises:
+        TypeError: `post` is no container of the installed ArviZ.
+        ValueError: the group is absent.
+    """
+    expected = xr.DataTree if _HAS_DATATREE else az.InferenceData
+    if not isinstance(post, expected):
+        raise TypeError(
+            f"expected the {expected.__name__} that sample_posterior returns, "
+            f"got {type(post).__name__}"
+        )
+    names = group_names(post)
+    if name not in names:
+        raise ValueError(f"the container has no group {name!r}; it has {', '.join(names)}")
+    return post[name].to_dataset() if _HAS_DATATREE else post[name]
+
+
+def save(post: Container, path: str | os.PathLike[str]) -> None:
+    """Write a container to one NetCDF file."""
+    if _HAS_DATATREE:
+        post.to_netcdf(path, engine="h5netcdf")
+    else:
+        post.to_netcdf(os.fspath(path), engine="h5netcdf")
+
+
+def load(path: str | os.PathLike[str]) -> Container:
+    """Read a container from a NetCDF file into memory.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no such file: {os.fspath(path)}")
+    if not _HAS_DATATREE:
+        lazy = az.from_netcdf(os.fspath(path), engine="h5netcdf")
+        groups = {name: lazy[name].load() for name in lazy.groups()}
+        lazy.close()
+        return assemble(groups, attrs=lazy.attrs)
+    with xr.open_datatree(path, engine="h5netcdf") as opened:
+        return opened.load()
+
+
+def _plain_ids(ids: Any) -> np.ndarray:
+    """Ids in a dtype that NetCDF can hold: numbers and booleans as they are, else text."""
+    index = pd.Index(ids)
+    values = index.to_numpy()
+    if values.dtype.kind in "biuf":
+        return values
+    return np.asarray([str(value) for value in index], dtype=np.str_)
