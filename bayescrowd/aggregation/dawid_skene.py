@@ -15,7 +15,6 @@ maxima: on the paper's own data the start from vote shares ends at -190.73, belo
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, Literal, get_args
 
@@ -23,7 +22,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.em import (
     LOG_FLOOR,
@@ -97,14 +95,6 @@ class EMAggregator(Aggregator):
         named_by_user = (fixed >= 0).any() or (winner == 0 and not isinstance(self.init, str))
         if self._interchangeable(ann.n_classes) and not named_by_user:
             best = _aligned(best, ann.n_classes)
-        if not best.converged and self.tol > 0:
-            warnings.warn(
-                f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
-                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
-                "exactly n_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         return self._aggregation(best, ann)
 
     def _run(

@@ -23,14 +23,12 @@ Departure from the paper: the class prior may be learned.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.em import log_floored
 from bayescrowd.aggregation.protocol import (
@@ -173,14 +171,6 @@ class GLAD(Aggregator):
             trace.append(state.objective)
             gained = trace[-1] - trace[-2] if len(trace) > 1 else np.inf
             converged = self.tol > 0 and gained < self.tol * ann.n_labels
-        if not converged and self.tol > 0:
-            warnings.warn(
-                f"GLAD stopped after n_iter={self.n_iter} iterations before the objective settled "
-                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
-                "exactly n_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self._crowd_ability = float(state.abilities[ann.worker_codes].mean())
         abilities = np.where(labels.labelled_workers, state.abilities, self._crowd_ability)
         self.abilities_ = pd.Series(abilities, index=ann.workers, name="ability")

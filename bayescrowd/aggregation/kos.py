@@ -25,13 +25,11 @@ each worker's mean over all tasks, labelled or not. The centred matrix is dense,
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.ordinal import CutScores, OrdinalAggregator, Pairs, linear_scores
 from bayescrowd.aggregation.singular_vectors import gram_operator, leading_eigenvector
@@ -81,6 +79,8 @@ class KOS(OrdinalAggregator):
         ['a', 'b', 'a', 'b']
     """
 
+    _unsettled_hint = "; if messages only alternate, the labels are too few or too noisy for it"
+
     def __init__(
         self,
         *,
@@ -114,14 +114,6 @@ class KOS(OrdinalAggregator):
         if self.init == "random":
             first = np.random.default_rng(self.seed).normal(1.0, 1.0, first.shape)
         messages = pass_messages(pairs, first, n_iter=self.n_iter, tol=self.tol)
-        if not messages.converged and self.tol > 0:
-            warnings.warn(
-                f"messages still changed by {messages.trace[-1]:.2g} after n_iter={self.n_iter} "
-                f"rounds (tol={self.tol:g}): raise n_iter, or set tol=0 to ask for exactly n_iter; "
-                "if they only alternate, the labels are too few or too noisy for this method",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
         by_task = _adder(pairs.tasks, len(pairs.offsets) - 1)
         by_worker = _adder(pairs.workers, pairs.n_workers)
         scores = by_task @ (pairs.signs * messages.to_task)

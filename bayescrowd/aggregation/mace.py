@@ -26,14 +26,12 @@ class prior may be learned.
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from scipy.special import digamma, gammaln
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, log_floored, maximise
 from bayescrowd.aggregation.protocol import (
@@ -138,14 +136,6 @@ class MACE(Aggregator):
         labels = incidence(ann, fixed)
         results = (self._run(labels, ann, fixed, start) for start in range(self.n_init))
         best = max(results, key=lambda result: result.trace[-1])
-        if not best.converged and self.tol > 0:
-            warnings.warn(
-                f"MACE stopped after n_iter={self.n_iter} iterations before the objective settled "
-                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
-                "exactly n_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         return self._described(best, labels, ann)
 
     def _run(

@@ -27,14 +27,12 @@ the squared number of labels at most.
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 from jaxtyping import Float, Int
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.em import log_floored
 from bayescrowd.aggregation.protocol import (
@@ -88,8 +86,9 @@ class MMSR(Aggregator):
 
     Made for crowds where a minority of workers does not follow the one-coin model, or conspires:
     with a quarter of a simulated crowd telling the same lies, 4.8 % of its answers are wrong, 21 %
-    of the vote's and 18 % of one-coin EM's. The others must follow the model: errors on bluebird, rte, trec, dog and web are 28.7, 7.2, 36.4, 17.5
-    and 30.4 %. Known labels (`gold`) decide their own tasks only; skills come from agreement.
+    of the vote's and 18 % of one-coin EM's. The others must follow the model: errors on bluebird,
+    rte, trec, dog and web are 28.7, 7.2, 36.4, 17.5 and 30.4 %. Known labels (`gold`) decide their
+    own tasks only; skills come from agreement.
 
     Args:
         trim: how many of the largest and of the smallest neighbours each worker leaves out: a
@@ -140,14 +139,6 @@ class MMSR(Aggregator):
             n_iter=self.n_iter,
             tol=self.tol,
         )
-        if not completion.converged and self.tol > 0:
-            warnings.warn(
-                f"M-MSR stopped after n_iter={self.n_iter} iterations with skills still changing "
-                f"by more than tol={self.tol:g}; raise n_iter, or set tol=0 to ask for exactly "
-                "n_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         skills = _clipped(completion.sizes * _signs(pairs), ann.n_classes, resolution)
         skills = _filled(skills, pairs, ann)
         self.skills_ = pd.Series(skills, index=ann.workers, name="skill")

@@ -7,14 +7,16 @@ indexed by the user's ids, prediction for new tasks, and the description of work
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.aggregation.em import Estimate, Incidence, log_floored
@@ -72,6 +74,10 @@ class Aggregator(BaseEstimator):
     """
 
     seed: int
+    n_iter: int
+    tol: float
+    _unsettled_hint: ClassVar[str] = ""
+    """What else a method has to say when it stops before it has settled."""
 
     @abstractmethod
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
@@ -87,6 +93,14 @@ class Aggregator(BaseEstimator):
         ann = as_annotations(data)
         fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
         found = self._aggregate(ann, fixed)
+        if not found.converged and self.tol > 0:
+            warnings.warn(
+                f"{type(self).__name__} stopped after n_iter={self.n_iter} iterations before it "
+                f"settled to tol={self.tol:g}; raise n_iter, or set tol=0 to ask for exactly n_iter"
+                f"{self._unsettled_hint}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self.classes_, self.workers_ = ann.classes, ann.workers
         self.probas_ = pd.DataFrame(found.posterior, index=ann.tasks, columns=ann.classes)
         self.labels_, self.n_ties_ = _decide(self.probas_, self.seed)

@@ -16,12 +16,9 @@ takes the one that comes first, and the iteration stops when it stands still.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.protocol import (
     TIE,
@@ -99,14 +96,6 @@ class ZeroBasedSkill(Aggregator):
             skills = skills + rate * gap
             trace.append(float((gap**2 * ann.labels_per_worker).sum() / ann.n_labels))
             converged = self.tol > 0 and float(np.abs(gap).max()) <= self.tol
-        if not converged and self.tol > 0:
-            warnings.warn(
-                f"zero-based skill stopped after n_iter={self.n_iter} iterations with skills still "
-                f"more than tol={self.tol:g} from the agreements; raise n_iter, or set tol=0 to "
-                "ask for exactly n_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self._mean_skill = float(skills[ann.worker_codes].mean())
         skills = np.where(ann.labels_per_worker > 0, skills, self._mean_skill)
         self.skills_ = pd.Series(skills, index=ann.workers, name="skill")

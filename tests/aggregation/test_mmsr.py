@@ -247,6 +247,6 @@ def test_bad_parameters(parameters, message):
 
 
 def test_stopping_early_warns():
-    with pytest.warns(ConvergenceWarning, match="M-MSR stopped after n_iter=1 iterations"):
+    with pytest.warns(ConvergenceWarning, match="MMSR stopped after n_iter=1 iterations"):
         model = bc.MMSR(n_iter=1).fit(SMALL)
     assert not model.converged_

@@ -150,6 +150,6 @@ def test_bad_parameters(parameters, message):
 
 
 def test_stopping_early_warns():
-    with pytest.warns(ConvergenceWarning, match="zero-based skill stopped after n_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="ZeroBasedSkill stopped after n_iter=1"):
         model = bc.ZeroBasedSkill(n_iter=1).fit(PAPER)
     assert not model.converged_

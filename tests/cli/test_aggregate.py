@@ -227,7 +227,7 @@ def test_stopping_early_is_said(bluebird, capsys):
     assert main(["aggregate", "labels.csv", "--n-iter", "2"]) == 0
     captured = capsys.readouterr()
     assert "NOT converged after 2 iterations" in captured.out
-    assert captured.err.startswith("bayescrowd: warning: EM stopped after n_iter=2")
+    assert captured.err.startswith("bayescrowd: warning: DawidSkene stopped after n_iter=2")
     assert captured.err.count("\n") == 1
 
 
