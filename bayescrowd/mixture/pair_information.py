@@ -1,0 +1,257 @@
+"""The largest entry of the conditional mutual information, found again and again on one table.
+
+Stagewise EM asks after every iteration which two features still depend on each other within a
+component. What it needs are the weighted co-occurrences A' diag(r_k) A of the items x symbols
+matrix A, for every component k: all of its cost. `PairInformation` prepares one table for many
+such questions:
+
+* A feature that no item lacks has one symbol too many: the indicator of its most frequent value
+  is one minus the others. Only the others, and a column of ones, enter the product, and
+  A = B E gives A' diag(r_k) A = E' (B' diag(r_k) B) E. For binary features that is a quarter of
+  the work, and rare values leave B sparse.
+* The products are symmetric, and computed as such (half the work).
+* The responsibilities of an item sum to one, so that the products sum to B' B, which never
+  changes: one component, the heaviest, is the rest (K - 1 products instead of K; none for K = 1).
+
+Dense or sparse products are chosen by their cost. Memory is K + 1 square tables of symbols.
+
+An entry is the information of two features among the items that have both, times the share of
+such items: what co-occurrences of *missing* entries tell is not in it, since the mixture takes no
+stand on who is missing (`bayescrowd.information.conditional_mutual_information` follows the papers
+in comparing with the marginals over all items; the two agree on complete features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+from scipy.special import chdtri, xlogy
+
+from bayescrowd.feature_table import FeatureTable
+
+__all__ = ["PairInformation", "Scan"]
+
+_BLOCK_CELLS = 2**21
+"""Most cells of a block of rows: a few of them fit the cache."""
+
+_DENSE_ITEMS = 2_048
+"""Items per dense product, so that the weighted copy stays small."""
+
+_SPARSE_COST = 30.0
+"""Time of a sparse multiplication over that of a dense one (measured: 20 to 60)."""
+
+_ROUNDING = 1e-9
+"""Entries that differ by less than this fraction are equal: the first of them is the largest."""
+
+
+class Scan(NamedTuple):
+    """What one look at all pairs finds."""
+
+    first: int
+    """Feature i of the largest entry."""
+    second: int
+    """Feature j of the largest entry, after i."""
+    component: int
+    """Component k of the largest entry."""
+    value: float
+    """The largest entry I(Xi; Xj | Y = k), nats; 0 if there is none."""
+    max_norm: float
+    """Largest I(Xi; Xj | Y), nats: the components' mean."""
+    total: float
+    """Sum of I(Xi; Xj | Y) over all pairs, nats: what the mixture leaves unexplained."""
+
+
+class PairInformation:
+    """A table of features, ready for repeated scans of its pairs.
+
+    Args:
+        table: items x discrete features.
+
+    Examples:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from bayescrowd.feature_table import as_feature_table
+        >>> table = as_feature_table(
+        ...     pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [0, 0, 1, 1]})
+        ... )
+        >>> scan = PairInformation(table).scan(np.ones((4, 1)))
+        >>> (scan.first, scan.second, scan.component), round(scan.value, 3)
+        ((0, 2, 0), 0.693)
+    """
+
+    def __init__(self, table: FeatureTable) -> None:
+        self.n_items, self.n_features = table.n_items, table.n_features
+        self._offsets = table.feature_offsets
+        self._n_seen = _values_seen(table)
+        base, self._expansion = _reduced(table)
+        self._base = base.toarray() if _dense_is_faster(base) else base
+        self._unweighted = self._product(np.ones(self.n_items))
+
+    def scan(
+        self, responsibilities: Float[np.ndarray, "item component"], *, level: float = 0.0
+    ) -> Scan:
+        """Look at all pairs in all components.
+
+        Args:
+            responsibilities: P(component | item); rows sum to one.
+            level: an entry counts only if independent features would show as large a one with at
+                most this probability, all pairs and components together; 0 counts all.
+        """
+        weights = responsibilities.sum(axis=0)
+        critical = self._critical_values(len(weights), level)
+        best, entry = 0.0, (0, 0, 0)
+        max_norm = total = 0.0
+        for rows, columns, information in self._blocks(responsibilities):
+            mean = information.sum(axis=0) / self.n_items
+            max_norm = max(max_norm, float(mean.max()))
+            total += float(mean.sum())
+            if level > 0:
+                # Twice the information times the items is chi-square for independent features.
+                needed = critical[np.multiply.outer(self._n_seen[rows], self._n_seen[columns])]
+                information[2 * information < needed] = 0.0
+            # A component that has lost its items has no information either.
+            information /= np.maximum(weights, np.finfo(float).tiny)[:, None, None]
+            largest = float(information.max())
+            if largest > best * (1 + _ROUNDING):
+                found = int(np.argmax(information >= largest * (1 - _ROUNDING)))
+                component, i, j = np.unravel_index(found, information.shape)
+                best = largest
+                entry = (rows.start + int(i), columns.start + int(j), int(component))
+        return Scan(*entry, best, max_norm, total)
+
+    def matrix(
+        self, responsibilities: Float[np.ndarray, "item component"]
+    ) -> Float[np.ndarray, "feature feature"]:
+        """I(Xi; Xj | Y) of all pairs, nats; zero on the diagonal."""
+        out = np.zeros((self.n_features, self.n_features))
+        for rows, columns, information in self._blocks(responsibilities):
+            out[rows, columns] = information.sum(axis=0) / self.n_items
+        return out + out.T
+
+    def _blocks(
+        self, responsibilities: Float[np.ndarray, "item component"]
+    ) -> Iterator[tuple[slice, slice, Float[np.ndarray, "component row column"]]]:
+        """Items times information of the pairs i < j, zero elsewhere, some rows at a time."""
+        products = self._products(responsibilities)
+        n_symbols = int(self._offsets[-1])
+        per_feature = max(1, n_symbols // self.n_features)
+        step = max(1, _BLOCK_CELLS // (n_symbols * per_feature))
+        for start in range(0, self.n_features, step):
+            rows = slice(start, min(start + step, self.n_features))
+            columns = slice(start, self.n_features)
+            information = np.stack(
+                [self._information(product, rows, columns) for product in products]
+            )
+            information[:, ~_above_diagonal(rows, columns)] = 0.0
+            yield rows, columns, information
+
+    def _information(
+        self, product: Float[np.ndarray, "base base"], rows: slice, columns: slice
+    ) -> Float[np.ndarray, "row column"]:
+        """sum J log [J J.. / (J_a. J_.b)] over the co-occurrences J of each two features."""
+        row_symbols = slice(self._offsets[rows.start], self._offsets[rows.stop])
+        column_symbols = slice(self._offsets[columns.start], self._offsets[columns.stop])
+        joint = self._expansion[:, row_symbols].T @ product @ self._expansion[:, column_symbols]
+        np.maximum(joint, 0.0, out=joint)  # differences of sums may round below zero
+        by_row = self._offsets[rows] - row_symbols.start
+        by_column = self._offsets[columns] - column_symbols.start
+        left = np.add.reduceat(joint, by_column, axis=1)
+        right = np.add.reduceat(joint, by_row, axis=0)
+        both = np.add.reduceat(left, by_row, axis=0)
+        information = np.add.reduceat(
+            np.add.reduceat(xlogy(joint, joint), by_column, axis=1), by_row, axis=0
+        )
+        information -= np.add.reduceat(xlogy(left, left), by_row, axis=0)
+        information -= np.add.reduceat(xlogy(right, right), by_column, axis=1)
+        information += xlogy(both, both)
+        return np.maximum(information, 0.0)
+
+    def _products(
+        self, responsibilities: Float[np.ndarray, "item component"]
+    ) -> list[Float[np.ndarray, "base base"]]:
+        """B' diag(r_k) B of each component; that of the heaviest is what the others leave."""
+        n_components = responsibilities.shape[1]
+        heaviest = int(responsibilities.sum(axis=0).argmax())
+        products = {
+            k: self._product(responsibilities[:, k]) for k in range(n_components) if k != heaviest
+        }
+        rest = self._unweighted.copy()
+        for product in products.values():
+            rest -= product
+        products[heaviest] = rest
+        return [products[k] for k in range(n_components)]
+
+    def _product(self, weights: Float[np.ndarray, " item"]) -> Float[np.ndarray, "base base"]:
+        roots = np.sqrt(np.maximum(weights, 0.0))
+        if scipy.sparse.issparse(self._base):
+            weighted = scipy.sparse.diags(roots) @ self._base
+            return (weighted.T @ weighted).toarray()
+        total = np.zeros((self._base.shape[1],) * 2)
+        for first in range(0, self.n_items, _DENSE_ITEMS):
+            items = slice(first, first + _DENSE_ITEMS)
+            part = self._base[items] * roots[items, None]
+            total += part.T @ part  # of an array with itself: a symmetric product
+        return total
+
+    def _critical_values(self, n_components: int, level: float) -> Float[np.ndarray, " product"]:
+        """Chi-square quantiles by the product of the two features' numbers of values."""
+        if level <= 0:
+            return np.zeros(0)
+        n_tests = n_components * self.n_features * (self.n_features - 1) / 2
+        sizes = np.unique(self._n_seen)
+        out = np.zeros(int(sizes[-1]) ** 2 + 1)
+        for a in sizes:
+            for b in sizes:
+                # a and b do not follow from a b, and of 2 x 6 and 3 x 4 the stricter is taken.
+                freedom = max((a - 1) * (b - 1), 1)
+                out[a * b] = max(out[a * b], float(chdtri(freedom, level / n_tests)))
+        return out
+
+
+def _values_seen(table: FeatureTable) -> Int[np.ndarray, " feature"]:
+    """Number of values that each feature takes in the table."""
+    occurs = np.bincount(table.symbols, minlength=table.n_symbols) > 0
+    return np.maximum(np.add.reduceat(occurs.astype(np.int64), table.feature_offsets[:-1]), 1)
+
+
+def _reduced(
+    table: FeatureTable,
+) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csc_matrix]:
+    """B and E with A = B E: B lacks the most frequent value of every complete feature."""
+    matrix = table.matrix
+    totals = np.asarray(matrix.sum(axis=0)).ravel()
+    kept = np.ones(table.n_symbols, dtype=bool)
+    complete = np.flatnonzero(table.observed_share > 1 - _ROUNDING)
+    starts, ends = table.feature_offsets[complete], table.feature_offsets[complete + 1]
+    spared = np.array(
+        [a + int(totals[a:b].argmax()) for a, b in zip(starts, ends, strict=True)], dtype=np.int64
+    )
+    kept[spared] = False
+    ones = scipy.sparse.csr_matrix(np.ones((table.n_items, 1)))
+    base = scipy.sparse.hstack([matrix[:, kept], ones], format="csr")
+    place = np.cumsum(kept) - 1  # of a kept symbol in B
+    n_kept = int(kept.sum())
+    entries = [
+        (place[kept], np.flatnonzero(kept), 1.0),
+        (np.full(len(spared), n_kept), spared, 1.0),
+    ]
+    for symbol, a, b in zip(spared, starts, ends, strict=True):
+        others = np.setdiff1d(np.arange(a, b), symbol)
+        entries.append((place[others], np.full(len(others), symbol), -1.0))
+    row, column = (np.concatenate([entry[axis] for entry in entries]) for axis in (0, 1))
+    value = np.concatenate([np.full(len(entry[0]), entry[2]) for entry in entries])
+    expansion = scipy.sparse.csc_matrix((value, (row, column)), shape=(n_kept + 1, table.n_symbols))
+    return base, expansion
+
+
+def _dense_is_faster(base: scipy.sparse.csr_matrix) -> bool:
+    pairs = float(np.square(np.diff(base.indptr).astype(float)).sum())
+    return _SPARSE_COST * pairs > base.shape[0] * float(base.shape[1]) ** 2
+
+
+def _above_diagonal(rows: slice, columns: slice) -> Bool[np.ndarray, "row column"]:
+    return np.arange(rows.start, rows.stop)[:, None] < np.arange(columns.start, columns.stop)

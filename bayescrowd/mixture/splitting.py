@@ -1,0 +1,197 @@
+"""Where to break the symmetry of a duplicated component (Zhao and Zucker, SL, section 3.2).
+
+Duplicating component k of a mixture changes nothing: not the distribution, and not the conditional
+mutual information (theorem 4). To make the twins differ, their profiles on two features i and j are
+moved apart, mu_k + d and mu_k - d, along the direction in which I(Xi; Xj | Y) falls fastest. Moving
+the twins by opposite amounts is the same as moving them the other way round, so that the gradient
+is zero and the curvature decides: the direction is the eigenvector of the most negative eigenvalue
+of the Hessian.
+
+The Hessian has a closed form. Among the items of component k, which of the twins an item belongs to
+is a fair coin with a small bias e(x) = d_i[x_i] / mu_ki[x_i] + d_j[x_j] / mu_kj[x_j]. What a coin
+with bias e tells about a variable is half the variance of E[e | variable], to second order, hence
+
+    change of I(Xi; Xj | Y) among them
+        = 1/2 (Var e - Var E[e | Xi] - Var E[e | Xj])                               (apart)
+
+with moments over the items that have both features. Besides, the twins together explain an item
+better by the factor 1 + e_i e_j, which draws items from the other components:
+
+    change = sum over components m, values a, b of pmi_m(a, b) dJ_m(a, b),          (drawn)
+    dJ_m(a, b) = e_i(a) e_j(b) * sum over items with (a, b) of r_k ([m = k] - r_m)
+
+where pmi_m is the pointwise mutual information in component m; with a single component there is
+nothing to draw. Departure from the paper: it sums the information of all pairs, here the function
+is that of the chosen pair, the largest term. The other terms depend on the twins only through
+which items they take, and most of them are sampling noise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+__all__ = ["Direction", "moved_apart", "split_direction", "split_hessian"]
+
+
+class Direction(NamedTuple):
+    """How to move the twins of a component apart; one twin goes this way, the other back."""
+
+    first: Float[np.ndarray, " first_value"]
+    """Change of the profile on feature i; sums to zero."""
+    second: Float[np.ndarray, " second_value"]
+    """Change of the profile on feature j; sums to zero. Both together have length one."""
+    curvature: float
+    """Second derivative of I(Xi; Xj | Y) along it, nats; negative if the two are dependent."""
+
+
+def split_direction(
+    first: Float[np.ndarray, "item first_value"],
+    second: Float[np.ndarray, "item second_value"],
+    responsibilities: Float[np.ndarray, "item component"],
+    component: int,
+    profiles: tuple[Float[np.ndarray, " first_value"], Float[np.ndarray, " second_value"]],
+) -> Direction:
+    """The direction in which the conditional information of two features falls fastest.
+
+    Args:
+        first: the value of feature i on each item, one-hot; zero where missing.
+        second: the value of feature j on each item.
+        responsibilities: P(component | item) before the duplication.
+        component: the one to duplicate.
+        profiles: P(value | component) of the two features in it.
+
+    Examples:
+        Two equal coins: one twin takes the heads of both, the other the tails.
+
+        >>> import numpy as np
+        >>> coin = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+        >>> fair = np.array([0.5, 0.5])
+        >>> found = split_direction(coin, coin, np.ones((4, 1)), 0, (fair, fair))
+        >>> found.first, found.second
+        (array([ 0.5, -0.5]), array([ 0.5, -0.5]))
+        >>> round(found.curvature, 6)
+        -4.0
+    """
+    hessian = split_hessian(first, second, responsibilities, component, profiles)
+    curvatures, directions = np.linalg.eigh(hessian)
+    direction = directions[:, 0]
+    # Either sign will do; take the one that raises the first value that moves much.
+    largest = np.abs(direction).max()
+    direction = direction * np.sign(direction[np.abs(direction) > 0.9 * largest][0])
+    n_first = first.shape[1]
+    return Direction(direction[:n_first], direction[n_first:], float(curvatures[0]))
+
+
+def split_hessian(
+    first: Float[np.ndarray, "item first_value"],
+    second: Float[np.ndarray, "item second_value"],
+    responsibilities: Float[np.ndarray, "item component"],
+    component: int,
+    profiles: tuple[Float[np.ndarray, " first_value"], Float[np.ndarray, " second_value"]],
+) -> Float[np.ndarray, "value value"]:
+    """Second derivatives of I(Xi; Xj | Y), nats, in the changes (d_i, d_j) of the profiles.
+
+    Changes that do not sum to zero over the values of a feature, and changes of values that the
+    component does not have, are projected out. The arguments are those of `split_direction`.
+    """
+    n_items = len(first)
+    both = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
+    first, second, responsibilities = first[both], second[both], responsibilities[both]
+    form = _apart(_joint(first, second, responsibilities[:, component]))
+    form += _drawn(first, second, responsibilities, component)
+    profile = np.concatenate(profiles)
+    has = profile > 0
+    scale = np.where(has, 1.0 / np.where(has, profile, 1.0), 0.0)
+    tangent = np.zeros_like(form)
+    n_first = first.shape[1]
+    tangent[:n_first, :n_first] = _centring(has[:n_first])
+    tangent[n_first:, n_first:] = _centring(has[n_first:])
+    return tangent @ (scale[:, None] * form * scale) @ tangent / n_items
+
+
+def moved_apart(
+    profile: Float[np.ndarray, " value"], change: Float[np.ndarray, " value"], step: float
+) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
+    """The twins' profiles on one feature, a step along the change and a step back.
+
+    A step that would leave the simplex is shortened to half the way to its boundary.
+
+    Examples:
+        >>> import numpy as np
+        >>> forth, back = moved_apart(np.array([0.5, 0.5]), np.array([0.7, -0.7]), 0.1)
+        >>> forth.round(2), back.round(2)
+        (array([0.57, 0.43]), array([0.43, 0.57]))
+    """
+    moving = np.abs(change) > 1e-12
+    room = np.min(profile[moving] / np.abs(change[moving]), initial=np.inf)
+    shift = min(step, 0.5 * room) * change
+    forth, back = np.maximum(profile + shift, 0.0), np.maximum(profile - shift, 0.0)
+    return forth / forth.sum(), back / back.sum()
+
+
+def _joint(
+    first: Float[np.ndarray, "item first_value"],
+    second: Float[np.ndarray, "item second_value"],
+    weights: Float[np.ndarray, " item"],
+) -> Float[np.ndarray, "first_value second_value"]:
+    return first.T @ (second * weights[:, None])
+
+
+def _apart(
+    joint: Float[np.ndarray, "first_value second_value"],
+) -> Float[np.ndarray, "value value"]:
+    """Quadratic form of Var e - Var E[e | Xi] - Var E[e | Xj] in the biases (e_i, e_j)."""
+    total = joint.sum()
+    left, right = joint.sum(axis=1), joint.sum(axis=0)
+    given_left = joint / np.where(left > 0, left, 1.0)[:, None]
+    given_right = joint.T / np.where(right > 0, right, 1.0)[:, None]
+    expected_left = np.hstack([np.eye(len(left)), given_left])
+    expected_right = np.hstack([given_right, np.eye(len(right))])
+    mean = np.concatenate([left, right]) / np.sqrt(max(total, np.finfo(float).tiny))
+    second_moments = np.block([[np.diag(left), joint], [joint.T, np.diag(right)]])
+    return (
+        second_moments
+        - expected_left.T @ (left[:, None] * expected_left)
+        - expected_right.T @ (right[:, None] * expected_right)
+        + np.outer(mean, mean)
+    )
+
+
+def _drawn(
+    first: Float[np.ndarray, "item first_value"],
+    second: Float[np.ndarray, "item second_value"],
+    responsibilities: Float[np.ndarray, "item component"],
+    component: int,
+) -> Float[np.ndarray, "value value"]:
+    """Quadratic form, in (e_i, e_j), of twice the change by items drawn from other components."""
+    gain = np.zeros((first.shape[1], second.shape[1]))
+    own = responsibilities[:, component]
+    for other in range(responsibilities.shape[1]):
+        theirs = responsibilities[:, other]
+        taken = own * ((other == component) - theirs)
+        gain += _pointwise(_joint(first, second, theirs)) * _joint(first, second, taken)
+    return np.block(
+        [
+            [np.zeros((len(gain), len(gain))), gain],
+            [gain.T, np.zeros((gain.shape[1], gain.shape[1]))],
+        ]
+    )
+
+
+def _pointwise(
+    joint: Float[np.ndarray, "first_value second_value"],
+) -> Float[np.ndarray, "first_value second_value"]:
+    """log [J J.. / (J_a. J_.b)], zero where J is."""
+    occurs = joint > 0
+    expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    ratio = np.where(occurs, joint * joint.sum(), 1.0) / np.where(occurs, expected, 1.0)
+    return np.log(ratio)
+
+
+def _centring(has: Bool[np.ndarray, " value"]) -> Float[np.ndarray, "value value"]:
+    """Projection on the changes of these values that sum to zero."""
+    chosen = has.astype(float)
+    return np.diag(chosen) - np.outer(chosen, chosen) / max(chosen.sum(), 1.0)
