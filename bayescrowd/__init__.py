@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from bayescrowd.mixture.mdpd import MDPD as MDPD
     from bayescrowd.reading import read_annotations as read_annotations
     from bayescrowd.reading import read_truth as read_truth
+    from bayescrowd.selection.selective import SelectiveDawidSkene as SelectiveDawidSkene
+    from bayescrowd.selection.workers import (
+        MutualInformationSelector as MutualInformationSelector,
+    )
+    from bayescrowd.selection.workers import selection_curve as selection_curve
 
 _SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
 
@@ -52,7 +57,9 @@ _NAMES = {
     "MDPD": "bayescrowd.mixture.mdpd",
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
+    "MutualInformationSelector": "bayescrowd.selection.workers",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
+    "SelectiveDawidSkene": "bayescrowd.selection.selective",
     "SpectralDawidSkene": "bayescrowd.aggregation.spectral",
     "TableDataset": "bayescrowd.datasets",
     "Wawa": "bayescrowd.aggregation.majority",
@@ -62,6 +69,7 @@ _NAMES = {
     "pairwise_mutual_information": "bayescrowd.information",
     "read_annotations": "bayescrowd.reading",
     "read_truth": "bayescrowd.reading",
+    "selection_curve": "bayescrowd.selection.workers",
 }
 
 __all__ = ["__version__", *_SUBMODULES, *_NAMES]

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from bayescrowd.annotations import Annotations
 from bayescrowd.vocabulary import natural_key, plain
 
-__all__ = ["FeatureTable", "as_feature_table"]
+__all__ = ["FeatureTable", "as_feature_table", "is_long"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,6 +163,9 @@ class FeatureTable:
             >>> new.recoded(old.features, old.values).symbols
             array([1])
         """
+        same = len(values) == len(self.values) and features.equals(self.features)
+        if same and all(a is b for a, b in zip(self.values, values, strict=True)):
+            return self
         first = np.concatenate([[0], np.cumsum([len(v) for v in values])])
         places = features.get_indexer(self.features)
         moved = np.full(self.n_symbols, -1, dtype=np.int64)
@@ -207,9 +210,10 @@ def as_feature_table(data: Any) -> FeatureTable:
     """A table of features from what users have.
 
     Args:
-        data: a FeatureTable; Annotations (items are tasks, features workers, values classes);
-            a pandas table or a 2-D array with one row per item and one column per feature,
-            None or NaN where missing.
+        data: a FeatureTable; Annotations (items are tasks, features workers, values classes), or
+            a pandas table with just the columns task, worker and label, which is read as such;
+            a pandas table or a 2-D array with one row per item and one column per feature, None
+            or NaN where missing.
 
     Raises:
         ValueError: the table is empty or a feature has no value at all.
@@ -217,6 +221,8 @@ def as_feature_table(data: Any) -> FeatureTable:
     """
     if isinstance(data, FeatureTable):
         return data
+    if is_long(data):
+        data = Annotations.from_frame(data)
     if isinstance(data, Annotations):
         n_classes = data.n_classes
         return FeatureTable(
@@ -249,6 +255,11 @@ def as_feature_table(data: Any) -> FeatureTable:
         data.columns,
         tuple(values for _, values in columns),
     )
+
+
+def is_long(data: Any) -> bool:
+    """Whether `data` is a table of judgements: the columns task, worker and label."""
+    return isinstance(data, pd.DataFrame) and {*data.columns} == {"task", "worker", "label"}
 
 
 def _coded(column: pd.Series, name: str) -> tuple[Int[np.ndarray, " item"], pd.Index]:

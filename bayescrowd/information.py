@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import chdtrc, xlogy
 
 from bayescrowd.feature_table import FeatureTable, as_feature_table
@@ -27,6 +27,7 @@ __all__ = [
     "ConditionalInformation",
     "Estimator",
     "conditional_mutual_information",
+    "independence_p_values",
     "information_matrix",
     "pairwise_mutual_information",
 ]
@@ -92,7 +93,7 @@ def information_matrix(
         return _information(table, np.ones(table.n_items))
     out = np.zeros((table.n_features, table.n_features))
     for rows, joint in _joint_counts(table, np.ones(table.n_items)):
-        out[rows] = _co_present_information(joint, estimator, table.n_items)
+        out[rows] = _co_present_information(_co_present(joint), estimator, table.n_items)
     np.fill_diagonal(out, 0.0)
     return out
 
@@ -129,6 +130,29 @@ def conditional_mutual_information(
     return ConditionalInformation(by_component.sum(axis=0), by_component)
 
 
+def independence_p_values(table: FeatureTable) -> Float[np.ndarray, "feature feature"]:
+    """p-value of the likelihood-ratio test of independence of every two features.
+
+    Twice the log-likelihood ratio, 2 n I among the n items that have both, is held against the
+    chi-square distribution; values that do not occur there take no degrees of freedom. The
+    diagonal is 1.
+
+    Examples:
+        >>> import numpy as np
+        >>> from bayescrowd.feature_table import as_feature_table
+        >>> twins = as_feature_table(np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]))
+        >>> independence_p_values(twins).round(3)
+        array([[1.   , 0.019, 1.   ],
+               [0.019, 1.   , 1.   ],
+               [1.   , 1.   , 1.   ]])
+    """
+    out = np.ones((table.n_features, table.n_features))
+    for rows, joint in _joint_counts(table, np.ones(table.n_items)):
+        out[rows] = _p_value(_co_present(joint))
+    np.fill_diagonal(out, 1.0)
+    return out
+
+
 def _information(
     table: FeatureTable, weights: Float[np.ndarray, " item"]
 ) -> Float[np.ndarray, "feature feature"]:
@@ -148,31 +172,57 @@ def _information(
     return out * (total / table.n_items)
 
 
-def _co_present_information(
-    joint: Float[np.ndarray, "row value feature value"], estimator: Estimator, n_items: int
-) -> Float[np.ndarray, "row feature"]:
-    """Information of each pair among the items on which both features are present."""
+class _CoPresent(NamedTuple):
+    """Pairs of features on the items that have both."""
+
+    information: Float[np.ndarray, "row feature"]
+    """Plug-in mutual information, nats; 0 where no item has both."""
+    n_both: Float[np.ndarray, "row feature"]
+    """Number of items that have both."""
+    n_left: Int[np.ndarray, "row feature"]
+    """Number of values of the first that occur there."""
+    n_right: Int[np.ndarray, "row feature"]
+    """Number of values of the second."""
+    n_joint: Int[np.ndarray, "row feature"]
+    """Number of pairs of values."""
+
+
+def _co_present(joint: Float[np.ndarray, "row value feature value"]) -> _CoPresent:
     both = joint.sum(axis=(1, 3), keepdims=True)
     left, right = joint.sum(axis=3, keepdims=True), joint.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(joint > 0, joint * both / (left * right), 1.0)
         information = (xlogy(joint, ratio) / both).sum(axis=(1, 3))
     n_both = both[:, 0, :, 0]
-    information = np.where(n_both > 0, np.maximum(information, 0.0), 0.0)
+    return _CoPresent(
+        np.where(n_both > 0, np.maximum(information, 0.0), 0.0),
+        n_both,
+        (left > 0).sum(axis=(1, 3)),
+        (right > 0).sum(axis=(1, 3)),
+        (joint > 0).sum(axis=(1, 3)),
+    )
+
+
+def _co_present_information(
+    pairs: _CoPresent, estimator: Estimator, n_items: int
+) -> Float[np.ndarray, "row feature"]:
+    information = pairs.information
     if estimator == "co-labelled":
         return information
-    # Number of values that occur: of the left, of the right, of the pair.
-    n_left = (left > 0).sum(axis=(1, 3))
-    n_right = (right > 0).sum(axis=(1, 3))
     if estimator == "miller-madow":
-        n_joint = (joint > 0).sum(axis=(1, 3))
-        information += (n_left + n_right - n_joint - 1) / (2 * np.maximum(n_both, 1))
-        information = np.where(n_both > 0, information, 0.0)
+        # Miller and Madow: the entropy of m values that occur is low by (m - 1) / 2n.
+        surplus = pairs.n_left + pairs.n_right - pairs.n_joint - 1
+        correction = surplus / (2 * np.maximum(pairs.n_both, 1))
+        information = np.where(pairs.n_both > 0, information + correction, 0.0)
     else:
-        freedom = (n_left - 1) * (n_right - 1)
-        p_value = chdtrc(np.maximum(freedom, 1), 2 * n_both * information)
-        information = np.where((freedom > 0) & (p_value < CHI_SQUARE_LEVEL), information, 0.0)
-    return information * (n_both / n_items)
+        information = np.where(_p_value(pairs) < CHI_SQUARE_LEVEL, information, 0.0)
+    return information * (pairs.n_both / n_items)
+
+
+def _p_value(pairs: _CoPresent) -> Float[np.ndarray, "row feature"]:
+    freedom = (pairs.n_left - 1) * (pairs.n_right - 1)
+    p_value = chdtrc(np.maximum(freedom, 1), 2 * pairs.n_both * pairs.information)
+    return np.where(freedom > 0, p_value, 1.0)
 
 
 def _joint_counts(

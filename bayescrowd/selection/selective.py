@@ -1,0 +1,310 @@
+"""Dawid–Skene on the workers who carry information, found without truth.
+
+Workers whose labels do not depend on the truth are not harmless: each brings a confusion matrix to
+be fitted to noise, and where most are such, EM climbs to a maximum that explains them. Zhao and
+Zucker ('Feature selection facilitates learning mixtures of discrete product distributions') leave
+them out by rank, which says who comes first but not where to stop, and costs good workers with few
+labels. Here every worker is judged on their own, against the crowd:
+
+* given the class probabilities that the *other* kept workers give each task, the worker's labels
+  form a table of expected counts, true x observed;
+* if the worker is informative, its rows have Dirichlet priors around the crowd's mean confusion
+  matrix; if not, all rows are the same, with a Dirichlet prior around the crowd's label shares.
+  Both have `strength` pseudo-counts. The ratio of the two marginal likelihoods is the worker's
+  evidence;
+* the share of informative workers is learned from everybody's evidence, and a worker stays if
+  informative is the more probable. Whoever has few labels has little evidence, and is kept or
+  not as most of the crowd are.
+
+EM on the kept workers and this judgement take turns until nobody changes sides. They do so from
+everybody, and once more from the workers who depend on some other one beyond doubt (a test of the
+pairwise mutual information), since from everybody EM may miss a very small minority; the end with
+the larger evidence of the whole crowd is taken.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy.special import expit, gammaln, logit
+from sklearn.exceptions import ConvergenceWarning
+
+from bayescrowd.aggregation.dawid_skene import DawidSkene
+from bayescrowd.aggregation.em import log_floored
+from bayescrowd.aggregation.protocol import (
+    Aggregation,
+    Aggregator,
+    counts_by_worker,
+    estimate_of,
+    incidence,
+)
+from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.annotations import Annotations
+from bayescrowd.feature_table import as_feature_table
+from bayescrowd.information import independence_p_values
+
+__all__ = ["SelectiveDawidSkene", "informative_evidence"]
+
+PAIR_LEVEL = 0.01
+"""Chance that the second start has any pair of workers who are in fact independent."""
+
+MOST_PAIRED_WORKERS = 2_000
+"""With more workers than this, whose pairs take 32 MB a table, there is no second start."""
+
+LEAST_WORKERS = 3
+"""Confusion matrices of fewer workers are not identified: nobody is left out below this."""
+
+_CHUNK_LABELS = 2**20
+
+
+class SelectiveDawidSkene(Aggregator):
+    """Dawid–Skene EM that leaves out workers whose labels say nothing about the truth.
+
+    Errors, with those of `DawidSkene` on all workers: bluebird 10.2 (10.2), rte 7.2 (7.2), trec
+    29.0 (29.3), dog 15.7 (15.7) %. Where five of a hundred workers know anything
+    (`simulate.sparse_crowd(alpha=0.05)`): 23.4 (34.4), with the true model at 23.0.
+
+    Args:
+        strength: pseudo-counts of the priors by which workers are judged; see the module.
+        pseudo_counts: pseudo-counts of the kept workers' confusion rows, pooled toward their
+            mean.
+        n_rounds: most turns of EM and judgement.
+        n_iter: most iterations of each EM.
+        tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
+        seed: ties.
+
+    Attributes:
+        informative_: P(informative) of each worker.
+        selected_: the workers who were kept.
+        trace_: of the last EM, on the kept workers' labels.
+        confusions_: a worker who was left out has the same row for every true class.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> data = bc.simulate.sparse_crowd(300, 40, alpha=0.2, seed=0)
+        >>> est = bc.SelectiveDawidSkene().fit(data.annotations)
+        >>> est.selected_.to_list()
+        [0, 1, 2, 3, 4, 5, 6, 7]
+    """
+
+    def __init__(
+        self,
+        *,
+        strength: float = 4.0,
+        pseudo_counts: float = 1.0,
+        n_rounds: int = 20,
+        n_iter: int = 200,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.strength = strength
+        self.pseudo_counts = pseudo_counts
+        self.n_rounds = n_rounds
+        self.n_iter = n_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        if not (np.isfinite(self.strength) and self.strength > 0):
+            raise ValueError(f"strength={self.strength}: expected a finite number > 0")
+        if self.n_rounds < 1:
+            raise ValueError(f"n_rounds={self.n_rounds}: expected at least 1")
+        everybody = ann.labels_per_worker > 0
+        starts = [everybody]
+        if LEAST_WORKERS < everybody.sum() <= MOST_PAIRED_WORKERS:
+            dependent = _dependent_workers(ann)
+            if LEAST_WORKERS <= dependent.sum() < everybody.sum():
+                starts.append(dependent)
+        best = max((self._settled(ann, fixed, kept) for kept in starts), key=_total_evidence)
+        self.informative_ = pd.Series(best.informative, index=ann.workers, name="informative")
+        self.selected_ = ann.workers[best.kept]
+        if not best.estimator.converged_ and self.tol > 0:
+            warnings.warn(
+                f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
+                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
+                "exactly n_iter",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self._aggregation(ann, fixed, best)
+
+    def _settled(
+        self,
+        ann: Annotations,
+        fixed: Int[np.ndarray, " item"],
+        kept: Bool[np.ndarray, " worker"],
+    ) -> _Judgement:
+        """EM and judgement in turns until nobody changes sides."""
+        judgement = self._judged(ann, fixed, kept)
+        for _ in range(self.n_rounds - 1):
+            kept = (judgement.informative > 0.5) & (ann.labels_per_worker > 0)
+            if kept.sum() < LEAST_WORKERS or (kept == judgement.kept).all():
+                break
+            judgement = self._judged(ann, fixed, kept)
+        return judgement
+
+    def _judged(
+        self,
+        ann: Annotations,
+        fixed: Int[np.ndarray, " item"],
+        kept: Bool[np.ndarray, " worker"],
+    ) -> _Judgement:
+        estimator = self._fitted(ann, fixed, kept)
+        confusions = np.full((ann.n_workers, ann.n_classes, ann.n_classes), 1.0)
+        confusions[kept] = estimator.confusions_.to_numpy().reshape(-1, *confusions.shape[1:])
+        counts = _counts_by_others(ann, fixed, confusions, estimator.priors_.to_numpy())
+        evidence = informative_evidence(counts, mean_rows(counts[kept]), self.strength)
+        share = _informative_share(evidence)
+        return _Judgement(kept, estimator, evidence, share, expit(evidence + logit(share)))
+
+    def _fitted(
+        self,
+        ann: Annotations,
+        fixed: Int[np.ndarray, " item"],
+        kept: Bool[np.ndarray, " worker"],
+    ) -> DawidSkene:
+        known = np.flatnonzero(fixed >= 0)
+        gold = pd.Series(ann.classes.take(fixed[known]), index=ann.tasks.take(known))
+        estimator = DawidSkene(
+            pseudo_counts=self.pseudo_counts, n_iter=self.n_iter, tol=self.tol, seed=self.seed
+        )
+        with warnings.catch_warnings():
+            # Of all these fits only the last one counts, and it is told by the caller.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return estimator.fit(
+                ann if kept.all() else ann.select_workers(ann.workers[kept]),
+                gold if len(known) else None,
+            )
+
+    def _aggregation(
+        self, ann: Annotations, fixed: Int[np.ndarray, " item"], found: _Judgement
+    ) -> Aggregation:
+        estimator, kept = found.estimator, found.kept
+        n_classes = ann.n_classes
+        flat = ann.worker_codes.astype(np.int64) * n_classes + ann.label_codes
+        given = np.bincount(flat, minlength=ann.n_workers * n_classes).reshape(-1, n_classes)
+        habit = given + self.strength * given.sum(axis=0) / ann.n_labels
+        habit = habit / habit.sum(axis=1, keepdims=True)
+        confusions = np.repeat(habit[:, None, :], n_classes, axis=1)
+        confusions[kept] = estimator.confusions_.to_numpy().reshape(-1, n_classes, n_classes)
+        priors = estimator.priors_.to_numpy()
+        labels = incidence(ann, fixed)
+        posterior = np.empty((ann.n_tasks, n_classes))
+        sweep = labels.sweep(estimate_of(log_floored(confusions), priors), posterior)
+        counts = counts_by_worker(sweep.counts, n_classes)
+        silent = ann.labels_per_worker == 0
+        confusions[silent] = mean_rows(counts)
+        return Aggregation(
+            posterior,
+            priors,
+            confusions,
+            counts,
+            sweep.log_likelihood,
+            estimator.trace_,
+            estimator.converged_,
+        )
+
+
+class _Judgement(NamedTuple):
+    """A fit on some workers, and what it says about all of them."""
+
+    kept: Bool[np.ndarray, " worker"]
+    """Whose labels were fitted."""
+    estimator: DawidSkene
+    """The fit."""
+    evidence: Float[np.ndarray, " worker"]
+    """log of how much more probable a worker's labels are if they are informative, nats."""
+    share: float
+    """Share of the workers who are."""
+    informative: Float[np.ndarray, " worker"]
+    """P(informative) of each worker."""
+
+
+def informative_evidence(
+    counts: Float[np.ndarray, "worker cls observed"],
+    centre: Float[np.ndarray, "cls observed"],
+    strength: float,
+) -> Float[np.ndarray, " worker"]:
+    """log P(labels | informative) - log P(labels | not) of each worker, nats.
+
+    Args:
+        counts: expected number of labels of each worker by true and observed class.
+        centre: mean confusion matrix of informative workers.
+        strength: pseudo-counts of the Dirichlet priors.
+
+    Examples:
+        Ten right labels, five of each class; then ten of one class whatever the truth:
+
+        >>> import numpy as np
+        >>> counts = np.array([[[5.0, 0.0], [0.0, 5.0]], [[5.0, 0.0], [5.0, 0.0]]])
+        >>> centre = np.array([[0.8, 0.2], [0.2, 0.8]])
+        >>> informative_evidence(counts, centre, 4.0).round(2)
+        array([ 6.61, -3.82])
+    """
+    total = counts.sum()
+    shares = counts.sum(axis=(0, 1)) / total if total > 0 else np.ones(counts.shape[2])
+    informed = _log_dirichlet_multinomial(counts, strength * centre).sum(axis=1)
+    return informed - _log_dirichlet_multinomial(counts.sum(axis=1), strength * shares)
+
+
+def _log_dirichlet_multinomial(
+    counts: Float[np.ndarray, "*rows observed"], pseudo: Float[np.ndarray, "*any observed"]
+) -> Float[np.ndarray, "*rows"]:
+    """log P(a sequence of labels with these counts) under a Dirichlet prior."""
+    pseudo = np.maximum(pseudo, 1e-9)  # a label that nobody gives
+    totals = gammaln(pseudo.sum(axis=-1)) - gammaln((counts + pseudo).sum(axis=-1))
+    return totals + (gammaln(counts + pseudo) - gammaln(pseudo)).sum(axis=-1)
+
+
+def _informative_share(evidence: Float[np.ndarray, " worker"]) -> float:
+    """The share of informative workers that makes everybody's evidence most probable, by EM."""
+    share = 0.5
+    for _ in range(100):
+        share = float(np.clip(expit(evidence + logit(share)).mean(), 0.01, 0.99))
+    return share
+
+
+def _total_evidence(judgement: _Judgement) -> float:
+    """log P(labels of all) - log P(labels of all | nobody is informative), nats."""
+    log_share = np.log([judgement.share, 1 - judgement.share])
+    return float(np.logaddexp(judgement.evidence + log_share[0], log_share[1]).sum())
+
+
+def _counts_by_others(
+    ann: Annotations,
+    fixed: Int[np.ndarray, " item"],
+    confusions: Float[np.ndarray, "worker cls observed"],
+    priors: Float[np.ndarray, " cls"],
+) -> Float[np.ndarray, "worker cls observed"]:
+    """Expected counts of each worker under the class probabilities that the other labels give.
+
+    A worker with a table of ones has no say.
+    """
+    n_classes = ann.n_classes
+    log_table = log_floored(confusions)
+    scores = incidence(ann).scores(estimate_of(log_table, priors))
+    known = np.flatnonzero(fixed >= 0)
+    scores[known] = np.where(np.eye(n_classes)[fixed[known]] > 0, 0.0, -np.inf)
+    n_symbols = ann.n_workers * n_classes
+    counts = np.zeros((n_symbols, n_classes))
+    for first in range(0, ann.n_labels, _CHUNK_LABELS):
+        rows = slice(first, first + _CHUNK_LABELS)
+        worker, label = ann.worker_codes[rows], ann.label_codes[rows]
+        others = scores[ann.task_codes[rows]] - log_table[worker, :, label]
+        others -= others.max(axis=1, keepdims=True)
+        np.exp(others, out=others)
+        others /= others.sum(axis=1, keepdims=True)
+        symbol = worker.astype(np.int64) * n_classes + label
+        for k in range(n_classes):
+            counts[:, k] += np.bincount(symbol, others[:, k], minlength=n_symbols)
+    return counts_by_worker(counts, n_classes)
+
+
+def _dependent_workers(ann: Annotations) -> Bool[np.ndarray, " worker"]:
+    """Workers who depend on some other one, tested for all pairs at once (Bonferroni)."""
+    n_pairs = ann.n_workers * (ann.n_workers - 1) / 2
+    return independence_p_values(as_feature_table(ann)).min(axis=1) < PAIR_LEVEL / n_pairs

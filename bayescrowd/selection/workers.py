@@ -1,0 +1,401 @@
+"""Ranking and selecting workers, or any discrete features, by pairwise mutual information.
+
+Zhao and Zucker, 'Feature selection facilitates learning mixtures of discrete product
+distributions', algorithm 1. A feature that depends on others is discriminative of the hidden
+class; one that is independent of the class is independent of everything. No truth is needed, and
+it does not matter how a worker names the classes.
+
+    (a) 'subset': the subset of size L with the largest sum of I(Xi; Xj) among its pairs
+    (b) 'score':  the L features with the largest score_i = sum over j of I(Xi; Xj)   (equation 1)
+
+The paper leaves L open: its table reports the best one by truth. Three rules choose it without:
+
+* 'held-out': a mixture of the selected features, the others being independent of everything, is
+  scored on items that it has not seen; the fewest features whose likelihood is within one standard
+  error of the best, over items, are taken;
+* 'knee': where the curve of falling scores is farthest below its chord;
+* '95%': the fewest features that have 95 % of the sum of all (positive) scores.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from bayescrowd.aggregation.protocol import Aggregator, as_annotations, shares
+from bayescrowd.annotations import Annotations
+from bayescrowd.feature_table import FeatureTable, as_feature_table, is_long
+from bayescrowd.information import Estimator, information_matrix
+from bayescrowd.metrics import error_rate
+from bayescrowd.mixture.mdpd import MDPD
+from bayescrowd.selection.subsets import best_subset, greedy_order
+
+__all__ = ["MutualInformationSelector", "selection_curve", "supervised_ranking"]
+
+Heuristic = Literal["score", "subset"]
+Rule = Literal["held-out", "knee", "95%"]
+
+N_FOLDS = 3
+N_SIZES = 25
+"""Most numbers of features at which the held-out likelihood is computed; a constant ratio apart."""
+
+LEAST_FEATURES = 3
+"""A mixture of fewer features is not identified."""
+
+SCORE_SHARE = 0.95
+
+# beartype knows `typing.Self` only where it decorates whole classes.
+Itself = TypeVar("Itself", bound="MutualInformationSelector")
+
+
+class MutualInformationSelector(BaseEstimator):
+    """Select the features that share most information with the others, without any truth.
+
+    Args:
+        n_features: how many to select, or 'auto' to let `rule` decide.
+        heuristic: 'score' ranks features by their summed information; 'subset' looks for the
+            subset with the most information among itself: exactly up to 20 features, else
+            greedily with exchanges.
+        estimator: of the mutual information; see `pairwise_mutual_information`.
+        rule: how 'auto' decides; see the module. The held-out likelihood is the most reliable.
+        n_components: of the mixture behind 'held-out'; 'values' is the largest number of values
+            that a feature has: with workers, the number of classes.
+        seed: folds and starts of the held-out likelihood.
+
+    Attributes:
+        scores_: summed information with all others, by feature, nats.
+        ranking_: all features, the best first. For 'subset', in the order in which each adds
+            most to those before.
+        selected_: those selected, in the order of `ranking_`.
+        curve_: by number of features: the feature that comes in, its score, the information
+            within the top features, and where they were computed, in nats per item, the held-out
+            log-likelihood above that of independent features (`held_out`) and the standard error
+            of its distance from the best (`held_out_error`).
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> data = bc.simulate.sparse_crowd(300, 20, alpha=0.25, accuracy=0.8, seed=1)
+        >>> selector = bc.MutualInformationSelector().fit(data.annotations)
+        >>> sorted(selector.selected_)
+        [0, 1, 2, 3, 4]
+        >>> selector.transform(data.annotations)
+        Annotations(1,500 labels: 300 tasks, 5 workers, 3 classes)
+    """
+
+    def __init__(
+        self,
+        n_features: int | Literal["auto"] = "auto",
+        *,
+        heuristic: Heuristic = "score",
+        estimator: Estimator = "paper",
+        rule: Rule = "held-out",
+        n_components: int | Literal["values"] = "values",
+        seed: int = 0,
+    ) -> None:
+        self.n_features = n_features
+        self.heuristic = heuristic
+        self.estimator = estimator
+        self.rule = rule
+        self.n_components = n_components
+        self.seed = seed
+
+    def fit(self: Itself, data: Any, y: Any = None) -> Itself:
+        """Rank and select the features.
+
+        Args:
+            data: `Annotations`, a table task/worker/label, or a table of items x features.
+            y: ignored; for scikit-learn's pipelines.
+        """
+        table = as_feature_table(data)
+        self._check_parameters(table.n_features)
+        matrix = information_matrix(table, self.estimator)
+        scores = matrix.sum(axis=1)
+        by_score = self.heuristic == "score"
+        order = np.argsort(-scores, kind="stable") if by_score else greedy_order(matrix)
+        self.features_ = table.features
+        self.scores_ = pd.Series(scores, index=table.features, name="score")
+        self.ranking_ = table.features.take(order)
+        self._matrix, self._order = matrix, order
+        self.curve_ = self._curve(table)
+        n_selected = self._rule() if self.n_features == "auto" else self.n_features
+        chosen = np.zeros(table.n_features, dtype=bool)
+        chosen[self._members(n_selected)] = True
+        self._support = chosen
+        self.selected_ = self.ranking_[chosen[order]]
+        return self
+
+    def members(self, n_features: int) -> pd.Index:
+        """The features that would be selected if so many were asked for."""
+        check_is_fitted(self)
+        if not 1 <= n_features <= len(self.features_):
+            raise ValueError(f"n_features={n_features}: expected 1 to {len(self.features_)}")
+        return self.features_.take(np.sort(self._members(n_features)))
+
+    def get_support(self, indices: bool = False) -> Bool[np.ndarray, " feature"] | Any:
+        """Which features are selected: a mask, or their positions."""
+        check_is_fitted(self)
+        return np.flatnonzero(self._support) if indices else self._support.copy()
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the selected features in the order of the data."""
+        return self.features_[self.get_support()].to_numpy(dtype=object)
+
+    def transform(self, data: Any) -> Any:
+        """The data with the selected features only, in the form in which they came."""
+        kept = self.features_[self.get_support()]
+        if isinstance(data, Annotations):
+            return data.select_workers(kept.intersection(data.workers, sort=False))
+        if is_long(data):
+            return data[data["worker"].isin(kept)]
+        if isinstance(data, FeatureTable):
+            return data.select_features(np.flatnonzero(data.features.isin(kept)))
+        if isinstance(data, pd.DataFrame):
+            return data[[name for name in data.columns if name in kept]]
+        if np.ndim(data) == 2 and np.shape(data)[1] == len(self._support):
+            return np.asarray(data)[:, self._support]
+        raise ValueError(
+            f"transform: expected what was fitted, with {len(self._support)} features, got "
+            f"{type(data).__name__} of shape {np.shape(data)}"
+        )
+
+    def fit_transform(self, data: Any, y: Any = None) -> Any:
+        """Fit, and return the data with the selected features only."""
+        return self.fit(data).transform(data)
+
+    def _members(self, n_features: int) -> Int[np.ndarray, " member"]:
+        if self.heuristic == "score":
+            return self._order[:n_features]
+        return best_subset(self._matrix, n_features)
+
+    def _curve(self, table: FeatureTable) -> pd.DataFrame:
+        n_features = table.n_features
+        ordered = self._matrix[np.ix_(self._order, self._order)]
+        within = np.tril(ordered).sum(axis=1).cumsum()
+        curve = pd.DataFrame(
+            {
+                "feature": self.ranking_,
+                "score": self.scores_.to_numpy()[self._order],
+                "within": within,
+                "held_out": np.full(n_features, np.nan),
+                "held_out_error": np.full(n_features, np.nan),
+            },
+            index=pd.RangeIndex(1, n_features + 1, name="n_features"),
+        )
+        if self.n_features == "auto" and self.rule == "held-out":
+            sizes = _path_sizes(n_features)
+            n_values = max(len(values) for values in table.values)
+            n_components = n_values if self.n_components == "values" else self.n_components
+            members = [self._members(size) for size in sizes]
+            gains = _held_out_gains(table, members, n_components, self.seed)
+            behind = gains[gains.mean(axis=1).argmax()] - gains
+            curve.loc[sizes, "held_out"] = gains.mean(axis=1)
+            curve.loc[sizes, "held_out_error"] = behind.std(axis=1) / np.sqrt(table.n_items)
+        return curve
+
+    def _rule(self) -> int:
+        if self.rule == "held-out":
+            held_out, error = self.curve_[["held_out", "held_out_error"]].dropna().to_numpy().T
+            enough = held_out >= held_out.max() - error
+            return int(self.curve_.index[self.curve_["held_out"].notna()][enough.argmax()])
+        falling = np.sort(self.scores_.to_numpy())[::-1]
+        return _knee(falling) if self.rule == "knee" else _share_of_scores(falling)
+
+    def _check_parameters(self, n_available: int) -> None:
+        for name, known in (("heuristic", Heuristic), ("rule", Rule), ("estimator", Estimator)):
+            value = getattr(self, name)
+            if value not in get_args(known):
+                raise ValueError(f"{name}={value!r}: expected one of {', '.join(get_args(known))}")
+        if self.n_features != "auto" and not (
+            isinstance(self.n_features, int | np.integer) and 1 <= self.n_features <= n_available
+        ):
+            raise ValueError(
+                f"n_features={self.n_features!r}: expected 'auto' or 1 to {n_available}"
+            )
+        if self.n_components != "values" and self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components}: expected at least 1")
+
+
+def selection_curve(
+    data: Any,
+    truth: pd.Series | Mapping[Any, Any],
+    selectors: Mapping[str, MutualInformationSelector],
+    aggregators: Mapping[str, Aggregator],
+    *,
+    sizes: Iterable[int] | None = None,
+    supervised: bool = True,
+) -> pd.DataFrame:
+    """Label error against the number of workers.
+
+    A task that no selected worker has labelled is answered by a fair guess: it costs (K - 1) / K.
+
+    Args:
+        data: `Annotations`, or a table task/worker/label.
+        truth: true class by task; scores the labels, and ranks the workers of 'supervised'.
+        selectors: by name; their number of features is not looked at.
+        aggregators: by name; fitted anew on the labels of the selected workers.
+        sizes: numbers of workers; all from 1 to everybody if None.
+        supervised: also select by each worker's error, which needs the truth: what could be
+            reached.
+
+    Returns:
+        One row per selector, aggregator and size: selector, aggregator, n_workers, error.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> data = bc.simulate.sparse_crowd(300, 20, alpha=0.25, accuracy=0.8, seed=1)
+        >>> curve = bc.selection_curve(
+        ...     data.annotations,
+        ...     data.truth,
+        ...     {"score": bc.MutualInformationSelector()},
+        ...     {"MV": bc.MajorityVote()},
+        ...     sizes=[5, 20],
+        ... )
+        >>> curve.round(2)
+             selector aggregator  n_workers  error
+        0       score         MV          5   0.05
+        1       score         MV         20   0.30
+        2  supervised         MV          5   0.05
+        3  supervised         MV         20   0.30
+    """
+    ann = as_annotations(data)
+    numbers = list(range(1, ann.n_workers + 1) if sizes is None else sizes)
+    if not numbers or min(numbers) < 1 or max(numbers) > ann.n_workers:
+        raise ValueError(f"sizes: expected numbers from 1 to {ann.n_workers} workers")
+    paths: dict[str, list[pd.Index]] = {}
+    for name, selector in selectors.items():
+        fitted = clone(selector).set_params(n_features=1).fit(ann)
+        paths[name] = [fitted.members(size) for size in numbers]
+    if supervised:
+        ranking = supervised_ranking(ann, truth)
+        paths["supervised"] = [ranking[:size] for size in numbers]
+    rows = [
+        (name, method, size, _error_of_workers(ann, workers, aggregator, truth))
+        for name, path in paths.items()
+        for method, aggregator in aggregators.items()
+        for size, workers in zip(numbers, path, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["selector", "aggregator", "n_workers", "error"])
+
+
+def supervised_ranking(data: Any, truth: pd.Series | Mapping[Any, Any]) -> pd.Index:
+    """Workers by the error that each alone makes on all tasks with a truth, least first.
+
+    A task that the worker has not labelled counts as a guess, so that a worker with one right
+    label does not come first.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([["a", "b", "a"], ["b", "a", None]])
+        >>> supervised_ranking(ann, {0: "a", 1: "b"}).to_list()
+        [0, 2, 1]
+    """
+    ann = as_annotations(data)
+    known = ann.code_truth(truth, name="truth")
+    task, worker = ann.task_codes, ann.worker_codes
+    scored = known[task] >= 0
+    # Repeated judgements of a task are votes of one worker.
+    pair = task.astype(np.int64) * ann.n_workers + worker
+    repeats = np.unique(pair, return_inverse=True, return_counts=True)
+    share = 1.0 / repeats[2][repeats[1]]
+    right = scored & (ann.label_codes == known[task])
+    n_right = np.bincount(worker, share * right, minlength=ann.n_workers)
+    n_scored = np.bincount(worker, share * scored, minlength=ann.n_workers)
+    expected = n_right + ((known >= 0).sum() - n_scored) / ann.n_classes
+    return ann.workers.take(np.argsort(-expected, kind="stable"))
+
+
+def _error_of_workers(
+    ann: Annotations, workers: pd.Index, aggregator: Aggregator, truth: Any
+) -> float:
+    try:
+        selected = ann.select_workers(workers)
+    except ValueError:  # workers of the vocabulary who have no label
+        return 1 - 1 / ann.n_classes
+    probas = clone(aggregator).fit_predict_proba(selected)
+    probas.loc[selected.labels_per_task == 0] = np.nan  # scored as a fair guess
+    return error_rate(probas, truth)
+
+
+def _path_sizes(n_features: int) -> list[int]:
+    least = min(LEAST_FEATURES, n_features)
+    sizes = np.round(np.geomspace(least, n_features, N_SIZES))
+    return sorted({int(size) for size in sizes})
+
+
+def _held_out_gains(
+    table: FeatureTable, paths: list[Int[np.ndarray, " _"]], n_components: int, seed: int
+) -> Float[np.ndarray, "size item"]:
+    """Log-likelihood of each item above that of independent features, when it is held out."""
+    n_folds = min(N_FOLDS, table.n_items)
+    if n_folds < 2:
+        raise ValueError("rule='held-out' needs at least 2 items")
+    fold = np.random.default_rng(seed).permutation(table.n_items) % n_folds
+    gains = np.empty((len(paths), table.n_items))
+    for f in range(n_folds):
+        held_out = np.flatnonzero(fold == f)
+        training = table.select_items(np.flatnonzero(fold != f))
+        testing = table.select_items(held_out)
+        for place, members in enumerate(paths):
+            gains[place, held_out] = _gains(
+                training.select_features(members),
+                testing.select_features(members),
+                n_components,
+                seed,
+            )
+    return gains
+
+
+def _gains(
+    training: FeatureTable, testing: FeatureTable, n_components: int, seed: int
+) -> Float[np.ndarray, " item"]:
+    options: dict[str, Any] = {"n_iter": 100, "tol": 1e-5, "seed": seed}
+    alone = MDPD(1, n_init=1, **options)
+    start = _vote_start(training, n_components)
+    if start is None:
+        mixture = MDPD(n_components, n_init=3, **options)
+    else:
+        mixture = MDPD(n_components, init=start, n_init=1, **options)
+    with warnings.catch_warnings():
+        # A size at which EM has not settled is only less likely to be chosen.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        together, apart = (model.fit(training).score_samples(testing) for model in (mixture, alone))
+    return (together - apart).to_numpy()
+
+
+def _vote_start(
+    table: FeatureTable, n_components: int
+) -> Float[np.ndarray, "item component"] | None:
+    """Vote shares, where the features are voters: the same values, and a component for each."""
+    values = table.values[0]
+    if len(values) != n_components or not all(
+        v is values or v.equals(values) for v in table.values
+    ):
+        return None
+    flat = table.item_of_entry * n_components + table.symbols % n_components
+    votes = np.bincount(flat, minlength=table.n_items * n_components).astype(float)
+    return shares(votes.reshape(-1, n_components))
+
+
+def _knee(falling: Float[np.ndarray, " feature"]) -> int:
+    """The number of scores before the point farthest below the chord of the curve, at least 1."""
+    if len(falling) < 3 or falling[0] == falling[-1]:
+        return len(falling)
+    height = (falling - falling[-1]) / (falling[0] - falling[-1])
+    along = np.linspace(0.0, 1.0, len(falling))
+    return int(np.argmax(1 - along - height)) + 1
+
+
+def _share_of_scores(falling: Float[np.ndarray, " feature"]) -> int:
+    positive = np.maximum(falling, 0.0)
+    if positive.sum() == 0:
+        return len(falling)
+    reached = positive.cumsum() / positive.sum()
+    return int(np.searchsorted(reached, SCORE_SHARE * (1 - 1e-12))) + 1
