@@ -76,7 +76,7 @@ class StagewiseResult(NamedTuple):
     """Where stagewise EM stopped."""
 
     posterior: Float[np.ndarray, "item component"]
-    """P(component | item) that the last M-step saw."""
+    """P(component | item) that the last M-step saw; zero for components that were not found."""
     informative: tuple[int, ...]
     """Positions of the features in S, in the order of entering."""
     records: tuple[Record, ...]
@@ -140,6 +140,8 @@ def stagewise_em(
         converged = n_missing == 0 and len(new) == 0 and _has_settled(records, tol)
     scan = pairs.scan(symbols.posterior(state), level=level)
     records.append(_record(symbols, state, scan, is_split=False))
+    # The printed rule may leave components missing: they have no items.
+    posterior = np.pad(posterior, [(0, 0), (0, n_components - posterior.shape[1])])
     return StagewiseResult(posterior, state.informative, tuple(records), converged)
 
 
