@@ -11,6 +11,7 @@ a marker or a line style says as well.
 
 from bayescrowd.plots.fits import convergence, method_comparison
 from bayescrowd.plots.overview import demo
+from bayescrowd.plots.selection import score_curve, selection_errors, unexplained_pairs
 from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
 
@@ -21,6 +22,9 @@ __all__ = [
     "label_uncertainty",
     "method_comparison",
     "reliability",
+    "score_curve",
+    "selection_errors",
+    "unexplained_pairs",
     "worker_map",
     "worker_recovery",
 ]

@@ -31,12 +31,28 @@ def est(data):
 
 TABLE = pd.DataFrame({"accuracy": [0.75, 0.9]}, index=["vote", "EM"])
 
+ERRORS = pd.DataFrame(
+    {
+        "selector": ["score", "score", "supervised", "supervised"],
+        "aggregator": "MV",
+        "n_workers": [1, 2, 1, 2],
+        "error": [0.3, 0.2, 0.25, 0.2],
+    }
+)
+
 PICTURES = {
     "confusion_matrix": lambda est, data, ax: plots.confusion_matrix(est, 3, ax),
     "convergence": lambda est, data, ax: plots.convergence(est, ax),
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
     "reliability": lambda est, data, ax: plots.reliability(est.probas_, data.truth, ax),
+    "score_curve": lambda est, data, ax: plots.score_curve(
+        bc.MutualInformationSelector(10).fit(data.annotations), ax
+    ),
+    "selection_errors": lambda est, data, ax: plots.selection_errors(ERRORS, ax),
+    "unexplained_pairs": lambda est, data, ax: plots.unexplained_pairs(
+        bc.MDPD(3, n_init=1).fit(data.annotations), ax
+    ),
     "worker_map": lambda est, data, ax: plots.worker_map(est, ax),
     "worker_recovery": lambda est, data, ax: plots.worker_recovery(est, data.parameters, ax),
 }
