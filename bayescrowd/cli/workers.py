@@ -1,0 +1,319 @@
+"""`bayescrowd workers`: rank workers without truth, and keep the best."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayescrowd._version import __version__
+from bayescrowd.cli.arguments import Commands, comma_separated, natural_number, positive_number
+from bayescrowd.cli.text import aligned, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.annotations import Annotations
+    from bayescrowd.selection.workers import MutualInformationSelector
+
+__all__ = ["add_to"]
+
+PICTURES = (".png", ".pdf", ".svg")
+N_SHOWN = 10
+
+_DESCRIPTION = """\
+Rank workers by the mutual information of their labels with those of all others, which needs no
+truth, and keep the best: who answers at random shares nothing with anybody."""
+
+_EPILOG = """\
+how many are kept:
+  --top N keeps the N best. --auto, the default, lets --rule decide: 'held-out' keeps the fewest
+  workers whose model predicts tasks it has not seen as well as any; 'knee' stops where the scores
+  level off; '95%' at 95 % of their sum.
+
+input:
+  As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
+  per judgement.
+
+output:
+  A summary is printed. --out takes the judgements of the kept workers (task, worker, label),
+  --scores one row per worker, best first (rank, worker, score, n_labels, selected), in the format
+  of the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-' prints CSV. --plot
+  draws the scores: .png, .pdf or .svg. --json prints one JSON document and no summary. Scores are
+  in nats.
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd workers labels.csv
+  bayescrowd workers labels.csv --top 20 --out reduced.csv --plot scores.png
+  bayescrowd workers labels.csv --scores - | head"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "workers",
+        help="rank workers without truth, and keep the best",
+        usage="bayescrowd workers LABELS [--top N | --auto] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument("--top", type=positive_number, metavar="N", help="keep the N best")
+    number.add_argument("--auto", action="store_true", help="let --rule decide (default)")
+    choice = parser.add_argument_group("selection")
+    choice.add_argument(
+        "--rule",
+        choices=("held-out", "knee", "95%"),
+        help="how --auto decides; default: held-out",
+    )
+    choice.add_argument(
+        "--heuristic",
+        choices=("score", "subset"),
+        default="score",
+        help="by each worker's score, or the subset with most information among itself; "
+        "default: %(default)s",
+    )
+    choice.add_argument(
+        "--estimator",
+        choices=("paper", "co-labelled", "miller-madow", "chi-square"),
+        default="paper",
+        help="of the mutual information; default: %(default)s",
+    )
+    choice.add_argument("--seed", type=natural_number, metavar="N", default=0, help="default: 0")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", help="write the kept judgements; - prints them")
+    output.add_argument("--scores", metavar="FILE", help="write one row per worker; - prints it")
+    output.add_argument("--plot", metavar="FILE", help="draw the scores")
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--format",
+        choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
+        help="default: by extension and content",
+    )
+    for role in ("task", "worker", "label"):
+        reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
+    reading.add_argument(
+        "--classes",
+        type=comma_separated,
+        metavar="A,B,...",
+        help="the classes in order; default: those found, in natural order",
+    )
+    reading.add_argument(
+        "--duplicates",
+        choices=("keep", "error", "first", "last"),
+        default="keep",
+        help="repeated judgements of one task by one worker; default: %(default)s",
+    )
+
+
+def _run(args: argparse.Namespace) -> int:
+    _check_arguments(args)
+    annotations = _read(args)
+    selector = _selected(args, annotations)
+    scores = _score_table(selector, annotations)
+    reduced = selector.transform(annotations)
+    _write(args, selector, scores, reduced)
+    if args.json:
+        document = _document(args, annotations, reduced, selector, scores)
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    else:
+        summary = sys.stderr if "-" in (args.out, args.scores) else sys.stdout
+        print(_summary(args, annotations, reduced, scores), file=summary)
+    return 0
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    from bayescrowd.writing import check_table_target, check_target
+
+    if args.top is not None and args.rule is not None:
+        raise ValueError("--rule says how --auto decides; it cannot be given with --top")
+    if [args.out, args.scores].count("-") + args.json > 1:
+        raise ValueError("only one of --out -, --scores - and --json can print")
+    if args.plot is not None and Path(args.plot).suffix.lower() not in PICTURES:
+        raise ValueError(f"{args.plot}: expected a name that ends in {', '.join(PICTURES)}")
+    outputs = [args.out, args.scores, args.plot]
+    files = [Path(path).resolve() for path in (args.labels, *outputs) if path not in (None, "-")]
+    for path in outputs:
+        if path in (None, "-"):
+            continue
+        if files.count(Path(path).resolve()) > 1:
+            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
+        check = check_target if path == args.plot else check_table_target
+        try:
+            check(path, overwrite=args.force)
+        except FileExistsError:
+            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+
+
+def _read(args: argparse.Namespace) -> Annotations:
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.reading import read_annotations
+
+    with stage(f"reading {args.labels}"):
+        return read_annotations(
+            args.labels,
+            args.format,
+            task=args.task,
+            worker=args.worker,
+            label=args.label,
+            classes=args.classes,
+            duplicates=args.duplicates,
+        )
+
+
+def _selected(args: argparse.Namespace, annotations: Annotations) -> MutualInformationSelector:
+    from bayescrowd.cli.progress import iterations
+    from bayescrowd.selection.workers import MutualInformationSelector
+
+    if args.top is not None and args.top > annotations.n_workers:
+        raise ValueError(f"--top {args.top}: there are {annotations.n_workers:,} workers")
+    selector = MutualInformationSelector(
+        "auto" if args.top is None else args.top,
+        heuristic=args.heuristic,
+        estimator=args.estimator,
+        rule=args.rule or "held-out",
+        seed=args.seed,
+    )
+    with iterations("ranking workers", annotations.n_labels):
+        return selector.fit(annotations)
+
+
+def _score_table(selector: MutualInformationSelector, annotations: Annotations) -> pd.DataFrame:
+    """One row per worker, best first."""
+    import pandas as pd
+
+    ranking = selector.ranking_
+    n_labels = pd.Series(annotations.labels_per_worker, index=annotations.workers)
+    return pd.DataFrame(
+        {
+            "rank": range(1, len(ranking) + 1),
+            "worker": ranking,
+            "score": selector.scores_[ranking].to_numpy(),
+            "n_labels": n_labels[ranking].to_numpy(),
+            "selected": ranking.isin(selector.selected_),
+        }
+    )
+
+
+def _write(
+    args: argparse.Namespace,
+    selector: MutualInformationSelector,
+    scores: pd.DataFrame,
+    reduced: Annotations,
+) -> None:
+    from bayescrowd.writing import new_file, write_table
+
+    for path, table in ((args.out, reduced.to_frame()), (args.scores, scores)):
+        if path == "-":
+            print(table.to_csv(index=False, lineterminator="\n"), end="")
+        elif path is not None:
+            write_table(table, path, overwrite=args.force)
+    if args.plot is not None:
+        from matplotlib.figure import Figure
+
+        from bayescrowd.plots.selection import score_curve
+
+        figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
+        score_curve(selector, figure.subplots())
+        with new_file(args.plot, overwrite=args.force) as file:
+            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+
+
+def _document(
+    args: argparse.Namespace,
+    annotations: Annotations,
+    reduced: Annotations,
+    selector: MutualInformationSelector,
+    scores: pd.DataFrame,
+) -> dict[str, Any]:
+    """Everything that was found, for machines."""
+    held_out = selector.curve_["held_out"].dropna()
+    return {
+        "bayescrowd": __version__,
+        "input": {
+            "source": _source(args),
+            "n_labels": annotations.n_labels,
+            "n_tasks": annotations.n_tasks,
+            "n_workers": annotations.n_workers,
+            "n_classes": annotations.n_classes,
+            "n_dropped": annotations.n_dropped,
+        },
+        "selection": {
+            "rule": _rule(args),
+            "heuristic": args.heuristic,
+            "estimator": args.estimator,
+            "n_workers": reduced.n_workers,
+            "n_labels": reduced.n_labels,
+            "n_tasks_without_labels": _n_uncovered(reduced),
+            "held_out": [
+                {"n_workers": int(n), "log_likelihood": float(value)}
+                for n, value in zip(held_out.index, held_out, strict=True)
+            ],
+        },
+        "workers": scores.to_dict("records"),
+    }
+
+
+def _summary(
+    args: argparse.Namespace, annotations: Annotations, reduced: Annotations, scores: pd.DataFrame
+) -> str:
+    read = (
+        f"{_source(args)}: {counted(annotations.n_labels, 'label')} of "
+        f"{counted(annotations.n_tasks, 'task')} by {counted(annotations.n_workers, 'worker')}, "
+        f"{counted(annotations.n_classes, 'class', 'classes')}"
+    )
+    kept = (
+        f"kept ({_rule(args)}): {reduced.n_workers:,} of "
+        f"{counted(annotations.n_workers, 'worker')}, {reduced.n_labels:,} of "
+        f"{counted(annotations.n_labels, 'label')}"
+    )
+    if uncovered := _n_uncovered(reduced):
+        kept += f"\n  {counted(uncovered, 'task')} without any label left"
+    rows = [["rank", "worker", "score", "labels", "kept"]]
+    for row in scores.head(N_SHOWN).itertuples(index=False):
+        kept_mark = "yes" if row.selected else "no"
+        name = _shortened(row.worker)
+        rows.append([f"{row.rank}", name, f"{row.score:.4f}", f"{row.n_labels:,}", kept_mark])
+    title = "workers by score (information shared with all others, nats)"
+    if len(scores) > N_SHOWN:
+        title += f"; --scores FILE writes all {len(scores):,}"
+    paragraphs = [read, kept, f"{title}\n{aligned(rows, left=(1, 4))}"]
+    written = [
+        f"{path}: {what} written"
+        for path, what in (
+            (args.out, counted(reduced.n_labels, "label")),
+            (args.scores, counted(len(scores), "worker")),
+            (args.plot, "picture"),
+        )
+        if path not in (None, "-")
+    ]
+    if written:
+        paragraphs.append("\n".join(written))
+    return "\n\n".join(paragraphs)
+
+
+def _rule(args: argparse.Namespace) -> str:
+    return f"top {args.top}" if args.top is not None else args.rule or "held-out"
+
+
+def _source(args: argparse.Namespace) -> str:
+    return "standard input" if args.labels == "-" else args.labels
+
+
+def _n_uncovered(reduced: Annotations) -> int:
+    return int((reduced.labels_per_task == 0).sum())
+
+
+def _shortened(value: Any, most: int = 32) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
