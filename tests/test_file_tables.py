@@ -123,7 +123,7 @@ def test_parquet_keeps_types_order_and_index():
 def test_file_contents(tmp_path, monkeypatch):
     plain, packed = tmp_path / "a.csv", tmp_path / "b.csv.gz"
     plain.write_bytes(b"a,b\n")
-    packed.write_bytes(gzip.compress(b"a,") + gzip.compress(b"b\n"))
+    packed.write_bytes(gzip.compress(b"a,", mtime=0) + gzip.compress(b"b\n", mtime=0))
     assert file_contents(plain) == (str(plain), b"a,b\n")
     assert file_contents(str(packed)) == (str(packed), b"a,b\n")
     plain.write_text("a,b\n", encoding="utf-8-sig")
@@ -248,8 +248,8 @@ def test_damaged_parquet_pages():
         (b"", "the file is empty; expected a header and rows"),
         (b" \n\n", "the file is empty"),
         (b"\xef\xbb\xbf\n", "the file is empty"),
-        (gzip.compress(b""), "the file is empty"),
-        (gzip.compress(b"a,b\n1,x\n" * 99)[:-20], "truncated or damaged gzip file"),
+        (gzip.compress(b"", mtime=0), "the file is empty"),
+        (gzip.compress(b"a,b\n1,x\n" * 99, mtime=0)[:-20], "truncated or damaged gzip file"),
         (b"\x1f\x8b\x08" + b"x" * 40, "truncated or damaged gzip file"),
         ("a,b\n".encode("utf-16"), "this is UTF-16 text; expected UTF-8"),
     ],

@@ -44,13 +44,13 @@ def json_lines(frame):
         ("x.csv", "\ufeff" + CSV),
         ("x.csv", CSV.replace(",", ";")),
         ("x.csv", CSV.replace(",", "\t")),
-        ("x.csv.gz", gzip.compress(CSV.encode())),
+        ("x.csv.gz", gzip.compress(CSV.encode(), mtime=0)),
         ("x.tsv", CSV.replace(",", "\t")),
-        ("x.tsv.gz", gzip.compress(CSV.replace(",", "\t").encode())),
+        ("x.tsv.gz", gzip.compress(CSV.replace(",", "\t").encode(), mtime=0)),
         ("x.jsonl", json_lines(FRAME)),
         ("x.ndjson", json_lines(FRAME)),
         ("x.json", json_lines(FRAME)),
-        ("x.jsonl.gz", gzip.compress(json_lines(FRAME).encode())),
+        ("x.jsonl.gz", gzip.compress(json_lines(FRAME).encode(), mtime=0)),
         ("labels", CSV),
         ("labels", json_lines(FRAME)),
         ("x.csv", CSV.replace("task,worker,label", "Item,Annotator ID,Response")),
@@ -91,7 +91,7 @@ def test_an_ordered_categorical_survives_parquet(tmp_path):
 
 @pytest.mark.parametrize(
     "contents",
-    [CSV, CSV.replace(",", "\t"), json_lines(FRAME), gzip.compress(CSV.encode())],
+    [CSV, CSV.replace(",", "\t"), json_lines(FRAME), gzip.compress(CSV.encode(), mtime=0)],
     ids=["csv", "tsv", "jsonl", "gzip"],
 )
 def test_standard_input(monkeypatch, contents):
@@ -313,7 +313,11 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
         ("x.csv", CSV.encode("utf-16"), "x.csv: this is UTF-16 text; expected UTF-8"),
         ("x.csv", CSV + '3,ann,"cat\n', "x.csv: row 5: a field opens a quote that is never closed"),
         ("x.tsv", CSV, "x.tsv: no column for the task; the columns are 'task,worker,label'"),
-        ("x.csv.gz", gzip.compress(CSV.encode())[:-12], "x.csv.gz: truncated or damaged gzip"),
+        (
+            "x.csv.gz",
+            gzip.compress(CSV.encode(), mtime=0)[:-12],
+            "x.csv.gz: truncated or damaged gzip",
+        ),
         ("x.jsonl", json_lines(FRAME) + "{", "x.jsonl: row 4: no valid JSON at character 2"),
         ("x.jsonl", "[1]\n", "x.jsonl: row 1: found a list; expected one JSON object per line"),
         (
