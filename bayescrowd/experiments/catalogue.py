@@ -94,8 +94,20 @@ _ENTRIES = [
         "sizes of the five crowds",
         module=f"{_HOME}.mi_table1",
     ),
-    Published("mi-table2", "mi", "Table 2", "label error with and without selection of workers"),
-    Published("mi-figure3", "mi", "Figure 3", "label error against the number of workers"),
+    Published(
+        "mi-table2",
+        "mi",
+        "Table 2",
+        "label error with and without selection of workers",
+        module=f"{_HOME}.mi_table2",
+    ),
+    Published(
+        "mi-figure3",
+        "mi",
+        "Figure 3",
+        "label error against the number of workers",
+        module=f"{_HOME}.mi_figure3",
+    ),
     Published(
         "stagewise-figure1",
         "stagewise",
