@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from bayescrowd.datasets import load_table as load_table
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
     from bayescrowd.mixture.mdpd import MDPD as MDPD
+    from bayescrowd.mixture.stagewise import StagewiseEM as StagewiseEM
+    from bayescrowd.posterior.diagnostics import compare as compare
+    from bayescrowd.posterior.diagnostics import diagnose as diagnose
+    from bayescrowd.posterior.sample import label_posterior as label_posterior
+    from bayescrowd.posterior.sample import sample_posterior as sample_posterior
     from bayescrowd.reading import read_annotations as read_annotations
     from bayescrowd.reading import read_truth as read_truth
     from bayescrowd.selection.selective import SelectiveDawidSkene as SelectiveDawidSkene
@@ -61,14 +66,19 @@ _NAMES = {
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
     "SelectiveDawidSkene": "bayescrowd.selection.selective",
     "SpectralDawidSkene": "bayescrowd.aggregation.spectral",
+    "StagewiseEM": "bayescrowd.mixture.stagewise",
     "TableDataset": "bayescrowd.datasets",
     "Wawa": "bayescrowd.aggregation.majority",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
+    "compare": "bayescrowd.posterior.diagnostics",
+    "diagnose": "bayescrowd.posterior.diagnostics",
+    "label_posterior": "bayescrowd.posterior.sample",
     "load_dataset": "bayescrowd.datasets",
     "load_table": "bayescrowd.datasets",
     "pairwise_mutual_information": "bayescrowd.information",
     "read_annotations": "bayescrowd.reading",
     "read_truth": "bayescrowd.reading",
+    "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers",
 }
 

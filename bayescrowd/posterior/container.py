@@ -47,7 +47,8 @@ def assemble(
     if not groups:
         raise ValueError("no groups: expected at least one, such as 'posterior'")
     if not _HAS_DATATREE:
-        return az.InferenceData(attrs=dict(attrs or {}), **groups)
+        named: dict[str, Any] = dict(groups)
+        return az.InferenceData(attrs=dict(attrs or {}), **named)
     tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
     tree.attrs.update(attrs or {})
     return tree
@@ -104,7 +105,8 @@ def group_of(post: Container, name: str) -> xr.Dataset:
     names = group_names(post)
     if name not in names:
         raise ValueError(f"the container has no group {name!r}; it has {', '.join(names)}")
-    return post[name].to_dataset() if _HAS_DATATREE else post[name]
+    group: Any = post[name]
+    return group.to_dataset() if _HAS_DATATREE else group
 
 
 def save(post: Container, path: str | os.PathLike[str]) -> None:
@@ -124,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> Container:
     if not os.path.exists(path):
         raise FileNotFoundError(f"no such file: {os.fspath(path)}")
     if not _HAS_DATATREE:
-        lazy = az.from_netcdf(os.fspath(path), engine="h5netcdf")
+        lazy: Any = az.InferenceData.from_netcdf(os.fspath(path), engine="h5netcdf")
         groups = {name: lazy[name].load() for name in lazy.groups()}
         lazy.close()
         return assemble(groups, attrs=lazy.attrs)

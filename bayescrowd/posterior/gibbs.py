@@ -7,8 +7,8 @@ A sweep alternates the two conditionals of the model with its discrete classes l
 
 A state holds the classes, the parameters that were drawn given the classes before, and the log
 joint density of each item's labels and class under those parameters, from which the classes were
-drawn. Only the classes enter the next sweep, so that a chain goes on, warm, when labels of known
-items have arrived in between.
+drawn. The next sweep reads the classes (and MACE's its parameters), never the density, so that a
+chain goes on, warm, when labels of known items have arrived in between.
 
 `sweep` is the pure function of one step; `Gibbs` makes it a kernel that `numpyro.infer.MCMC` can
 drive. Chains run one after another inside one compiled program: scatter-adds of several chains at
@@ -17,28 +17,39 @@ once are what XLA is slow at on CPUs (1,000,000 labels, four chains: 28 ms again
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.nn import softmax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jax.nn import log_softmax, softmax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
-from bayescrowd.models import dawid_skene
+from bayescrowd.models import dawid_skene, mace, one_coin
 from bayescrowd.models.dawid_skene import Labels, confusion_concentration
-from bayescrowd.posterior.dirichlet import log_dirichlet
+from bayescrowd.posterior.chains import Draw
+from bayescrowd.posterior.dirichlet import log_gamma
 
-__all__ = ["CONJUGATE", "Gibbs", "KernelState", "State", "conjugate_models", "start", "sweep"]
+__all__ = [
+    "CONJUGATE",
+    "Gibbs",
+    "KernelState",
+    "State",
+    "conjugate_models",
+    "read_draw",
+    "start",
+    "sweep",
+]
 
 _LOG_LEAST = -80.0
 """Floor of log probabilities, above the least normal number of single precision (-87)."""
 
 
 class State(NamedTuple):
-    """One draw of a chain; the next sweep reads the classes only."""
+    """One draw of a chain."""
 
     truth: Int[Array, " item"]
     """True class of each item."""
@@ -64,24 +75,20 @@ class KernelState(NamedTuple):
 class Conjugate(NamedTuple):
     """What Gibbs sampling needs to know of a model."""
 
-    draw_params: Any
-    """(rng_key, counts, class_counts, prior) -> Params, given counts[worker, cls, observed]."""
-    log_confusion: Any
-    """Params -> log P(observed | cls), indexed [worker, cls, observed]."""
+    first_params: Callable[..., Any]
+    """(prior, n_workers, n_classes) -> Params to start from, where the next ones read them."""
+    draw_params: Callable[..., Any]
+    """(rng_key, truth, params, labels, prior) -> Params given the classes; see `sweep`."""
+    confusion: Callable[..., Any]
+    """Params -> P(observed | cls), indexed [worker, cls, observed]."""
 
 
 def sweep(
-    rng_key: PRNGKeyArray,
-    state: State,
-    labels: Labels,
-    prior: Any,
-    *,
-    model: ModuleType = dawid_skene,
-    n_workers: int,
+    rng_key: PRNGKeyArray, state: State, labels: Labels, prior: Any, *, model: ModuleType
 ) -> State:
     """Draw parameters given the classes, then classes given the parameters.
 
-    Pure, and compiles under `jax.jit` with `model` and `n_workers` fixed.
+    Pure, and compiles under `jax.jit` with `model` fixed.
 
     Args:
         rng_key: the source of randomness.
@@ -89,16 +96,12 @@ def sweep(
         labels: the observed labels, sorted by item.
         prior: the model's `Prior`.
         model: a module of `conjugate_models`.
-        n_workers: number of workers, those without a label among them.
     """
     key_params, key_truth = jax.random.split(rng_key)
-    n_classes = state.log_joint.shape[-1]
     conjugate = CONJUGATE[model.__name__]
-    counts = _counts(state.truth, labels, n_workers, n_classes)
-    class_counts = jnp.zeros(n_classes).at[state.truth].add(1.0)
-    params = conjugate.draw_params(key_params, counts, class_counts, prior)
+    params = conjugate.draw_params(key_params, state.truth, state.params, labels, prior)
     log_joint = _log_joint(
-        conjugate.log_confusion(params), params.prevalence, labels, len(state.truth)
+        conjugate.confusion(params), params.prevalence, labels, n_items=len(state.truth)
     )
     return State(truth=_categorical(key_truth, log_joint), params=params, log_joint=log_joint)
 
@@ -106,20 +109,19 @@ def sweep(
 def start(
     rng_key: PRNGKeyArray,
     probas: Float[Array, "item cls"],
-    labels: Labels,
     prior: Any,
     *,
-    model: ModuleType = dawid_skene,
+    model: ModuleType,
     n_workers: int,
 ) -> State:
-    """Draw classes from given probabilities, and make the first sweep from there.
+    """A state to sweep from: classes drawn from given probabilities, parameters at prior means.
 
-    Arguments as in `sweep`; `probas` are the probabilities of each item's class.
+    Arguments as in `sweep`; `probas` are the probabilities of each item's class, and `n_workers`
+    counts the workers without a label as well.
     """
-    key_truth, key_sweep = jax.random.split(rng_key)
     log_probas = jnp.log(jnp.maximum(probas, jnp.exp(_LOG_LEAST)))
-    first = State(truth=_categorical(key_truth, log_probas), params=None, log_joint=log_probas)
-    return sweep(key_sweep, first, labels, prior, model=model, n_workers=n_workers)
+    params = CONJUGATE[model.__name__].first_params(prior, n_workers, probas.shape[1])
+    return State(truth=_categorical(rng_key, log_probas), params=params, log_joint=log_probas)
 
 
 class Gibbs(MCMCKernel):
@@ -136,7 +138,7 @@ class Gibbs(MCMCKernel):
         >>> import jax
         >>> import jax.numpy as jnp
         >>> from numpyro.infer import MCMC
-        >>> from bayescrowd.models import dawid_skene
+        >>> from bayescrowd.models import dawid_skene, mace, one_coin
         >>> labels = dawid_skene.Labels(*jnp.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]]))
         >>> mcmc = MCMC(Gibbs(dawid_skene), num_warmup=5, num_samples=10, progress_bar=False)
         >>> mcmc.run(jax.random.key(0), labels, n_items=2, n_workers=2, n_classes=2)
@@ -146,11 +148,8 @@ class Gibbs(MCMCKernel):
 
     def __init__(self, model: ModuleType) -> None:
         if model.__name__ not in CONJUGATE:
-            known = ", ".join(name.rpartition(".")[2] for name in CONJUGATE)
-            raise ValueError(
-                f"{model.__name__} has no Gibbs sampler; models that do: {known}. "
-                "Use method='nuts'"
-            )
+            name, known = _last_name(model.__name__), ", ".join(conjugate_models())
+            raise ValueError(f"{name} has no Gibbs sampler, use NUTS; those that have: {known}")
         self.model = model
 
     @property
@@ -178,9 +177,7 @@ class Gibbs(MCMCKernel):
 
         def init_one(key: Any, probas: Float[Array, "item cls"]) -> KernelState:
             key_start, key_rest = jax.random.split(key)
-            draw = start(
-                key_start, probas, labels, prior, model=self.model, n_workers=sizes["n_workers"]
-            )
+            draw = start(key_start, probas, prior, model=self.model, n_workers=sizes["n_workers"])
             return KernelState(jnp.zeros((), int), draw, draw.params._asdict(), key_rest)
 
         if _is_single(rng_key):
@@ -197,17 +194,15 @@ class Gibbs(MCMCKernel):
 
         def sample_one(state: KernelState) -> KernelState:
             key_rest, key_sweep = jax.random.split(state.rng_key)
-            draw = sweep(
-                key_sweep,
-                state.draw,
-                labels,
-                prior,
-                model=self.model,
-                n_workers=model_kwargs["n_workers"],
-            )
+            draw = sweep(key_sweep, state.draw, labels, prior, model=self.model)
             return KernelState(state.i + 1, draw, draw.params._asdict(), key_rest)
 
         return sample_one(state) if state.i.ndim == 0 else jax.lax.map(sample_one, state)
+
+
+def read_draw(kernel: Gibbs, state: KernelState, labels: Labels, arguments: dict[str, Any]) -> Draw:
+    """What the chains have drawn last; the kernel has nothing to report."""
+    return state.z, state.draw.log_joint, {}
 
 
 def vote_shares(labels: Labels, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
@@ -218,26 +213,23 @@ def vote_shares(labels: Labels, *, n_items: int, n_classes: int) -> Float[Array,
 
 def conjugate_models() -> list[str]:
     """Names of the models that have a Gibbs sampler."""
-    return [name.rpartition(".")[2] for name in CONJUGATE]
+    return [_last_name(name) for name in CONJUGATE]
 
 
-def _counts(
-    truth: Int[Array, " item"], labels: Labels, n_workers: int, n_classes: int
-) -> Float[Array, "worker cls observed"]:
-    """How often each worker gave each label to items of each class."""
-    counts = jnp.zeros((n_workers, n_classes, n_classes))
-    return counts.at[labels.worker, truth[labels.item], labels.label].add(1.0)
+def _last_name(dotted: str) -> str:
+    return dotted.rpartition(".")[2]
 
 
 def _log_joint(
-    log_confusion: Float[Array, "worker cls observed"],
+    confusion: Float[Array, "worker cls observed"],
     prevalence: Float[Array, " cls"],
     labels: Labels,
+    *,
     n_items: int,
 ) -> Float[Array, "item cls"]:
     """The model's `label_log_joint`, three times as fast for labels sorted by item."""
-    n_workers, n_classes, n_observed = log_confusion.shape
-    table = log_confusion.transpose(0, 2, 1).reshape(n_workers * n_observed, n_classes)
+    n_workers, n_classes, n_observed = confusion.shape
+    table = jnp.log(confusion).transpose(0, 2, 1).reshape(n_workers * n_observed, n_classes)
     log_answers = jax.ops.segment_sum(
         table[labels.worker * n_observed + labels.label],
         labels.item,
@@ -257,22 +249,127 @@ def _categorical(
     return (u[:, None] >= cumulative[:, :-1]).sum(axis=-1)
 
 
+def _first_dawid_skene(
+    prior: dawid_skene.Prior, n_workers: int, n_classes: int
+) -> dawid_skene.Params:
+    confusion = confusion_concentration(prior, n_classes) / prior.n_pseudo_labels
+    return dawid_skene.Params(
+        prevalence=jnp.full(n_classes, 1 / n_classes),
+        confusion=jnp.broadcast_to(confusion, (n_workers, n_classes, n_classes)),
+    )
+
+
 def _draw_dawid_skene(
     rng_key: PRNGKeyArray,
-    counts: Float[Array, "worker cls observed"],
-    class_counts: Float[Array, " cls"],
+    truth: Int[Array, " item"],
+    params: dawid_skene.Params,
+    labels: Labels,
     prior: dawid_skene.Prior,
 ) -> dawid_skene.Params:
-    n_classes = len(class_counts)
-    # All rows in one draw: a second one would cost as much compilation again.
-    concentration = jnp.concatenate(
-        [
-            (class_counts + prior.prevalence)[None],
-            (counts + confusion_concentration(prior, n_classes)).reshape(-1, n_classes),
-        ]
+    n_classes = len(params.prevalence)
+    counts = jnp.zeros_like(params.confusion)
+    counts = counts.at[labels.worker, truth[labels.item], labels.label].add(1.0)
+    prevalence, rows = _prevalence_and_rows(
+        rng_key,
+        truth,
+        prior.prevalence,
+        (counts + confusion_concentration(prior, n_classes)).reshape(-1, n_classes),
     )
-    rows = jnp.exp(jnp.maximum(log_dirichlet(rng_key, concentration), _LOG_LEAST))
-    return dawid_skene.Params(prevalence=rows[0], confusion=rows[1:].reshape(counts.shape))
+    return dawid_skene.Params(prevalence=prevalence, confusion=rows.reshape(counts.shape))
+
+
+def _first_one_coin(prior: one_coin.Prior, n_workers: int, n_classes: int) -> one_coin.Params:
+    return one_coin.Params(
+        prevalence=jnp.full(n_classes, 1 / n_classes),
+        accuracy=jnp.full(n_workers, prior.accuracy),
+    )
+
+
+def _draw_one_coin(
+    rng_key: PRNGKeyArray,
+    truth: Int[Array, " item"],
+    params: one_coin.Params,
+    labels: Labels,
+    prior: one_coin.Prior,
+) -> one_coin.Params:
+    is_right = truth[labels.item] == labels.label
+    coins = _coin_counts(is_right, labels.worker, len(params.accuracy))
+    n_classes = len(params.prevalence)
+    prevalence, rows = _prevalence_and_rows(
+        rng_key,
+        truth,
+        prior.prevalence,
+        _padded(coins + one_coin.accuracy_concentration(prior), n_classes),
+    )
+    return one_coin.Params(prevalence=prevalence, accuracy=rows[:, 0])
+
+
+def _first_mace(prior: mace.Prior, n_workers: int, n_classes: int) -> mace.Params:
+    return mace.Params(
+        prevalence=jnp.full(n_classes, 1 / n_classes),
+        competence=jnp.full(n_workers, prior.knowing / (prior.knowing + prior.spamming)),
+        strategy=jnp.full((n_workers, n_classes), 1 / n_classes),
+    )
+
+
+def _draw_mace(
+    rng_key: PRNGKeyArray,
+    truth: Int[Array, " item"],
+    params: mace.Params,
+    labels: Labels,
+    prior: mace.Prior,
+) -> mace.Params:
+    """The coins given classes and parameters, then the parameters given classes and coins."""
+    key_coins, key_rows = jax.random.split(rng_key)
+    n_workers, n_classes = params.strategy.shape
+    knowing = mace.knowing_given_truth(params, labels, truth)
+    knew = jax.random.uniform(key_coins, knowing.shape) < knowing
+    coins = _coin_counts(knew, labels.worker, n_workers)
+    spam = jnp.zeros_like(params.strategy).at[labels.worker, labels.label].add(1.0 - knew)
+    prevalence, rows = _prevalence_and_rows(
+        key_rows,
+        truth,
+        prior.prevalence,
+        jnp.concatenate(
+            [
+                _padded(coins + mace.competence_concentration(prior), n_classes),
+                spam + prior.strategy,
+            ]
+        ),
+    )
+    return mace.Params(
+        prevalence=prevalence, competence=rows[:n_workers, 0], strategy=rows[n_workers:]
+    )
+
+
+def _prevalence_and_rows(
+    rng_key: PRNGKeyArray,
+    truth: Int[Array, " item"],
+    pseudo_items: Any,
+    concentration: Float[Array, "row cls"],
+) -> tuple[Float[Array, " cls"], Float[Array, "row cls"]]:
+    """The prevalence given the classes and Dirichlet rows, padded where they are shorter.
+
+    All in one draw of the generator: a second one would cost as much compilation again.
+    """
+    items = jnp.full(concentration.shape[1], pseudo_items).at[truth].add(1.0)
+    stacked = jnp.concatenate([items[None], concentration])
+    is_used = stacked > 0
+    log_gammas = log_gamma(rng_key, jnp.where(is_used, stacked, 1.0))
+    log_rows = log_softmax(jnp.where(is_used, log_gammas, -jnp.inf), axis=-1)
+    rows = jnp.exp(jnp.maximum(log_rows, _LOG_LEAST))
+    return rows[0], rows[1:]
+
+
+def _coin_counts(
+    heads: Bool[Array, " label"], worker: Int[Array, " label"], n_workers: int
+) -> Float[Array, "worker coin"]:
+    """Heads, then tails of each worker."""
+    return jnp.zeros((n_workers, 2)).at[worker, jnp.where(heads, 0, 1)].add(1.0)
+
+
+def _padded(coins: Float[Array, "worker coin"], n_columns: int) -> Float[Array, "worker column"]:
+    return jnp.pad(coins, ((0, 0), (0, n_columns - coins.shape[1])))
 
 
 def _check_sorted(labels: Labels) -> None:
@@ -289,8 +386,9 @@ def _is_single(rng_key: Any) -> bool:
 
 CONJUGATE = {
     dawid_skene.__name__: Conjugate(
-        draw_params=_draw_dawid_skene,
-        log_confusion=lambda params: jnp.log(params.confusion),
+        _first_dawid_skene, _draw_dawid_skene, lambda params: params.confusion
     ),
+    one_coin.__name__: Conjugate(_first_one_coin, _draw_one_coin, one_coin.confusion),
+    mace.__name__: Conjugate(_first_mace, _draw_mace, mace.confusion),
 }
-"""Models with a Gibbs sampler, by the name of their module."""
+"""Models of crowd labels with a Gibbs sampler, by the name of their module."""

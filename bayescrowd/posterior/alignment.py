@@ -1,0 +1,145 @@
+"""Names of the classes: label switching is found, undone where it can be, and reported.
+
+A likelihood of confusion matrices is the same under every renaming of the true classes, and only
+the prior tells the names apart. A chain may hence speak of 'cat' where another says 'dog', and an
+average over both says nothing. The names that users expect are the ones under which the crowd is
+mostly right: of all namings, the one that makes most labels agree with the true classes (found by
+the Hungarian method from expected counts, as for EM).
+
+- A chain whose draws, on average, have another naming is renamed. With a prior that prefers right
+  answers that is a repair: the chain sat in a mode that the prior makes improbable, and its draws
+  are those of that mode. The result says which chains were renamed.
+- Draws that have another naming than their chain cannot be repaired, since the boundary between
+  two modes has no names: their share is reported.
+- Where labels hardly tell classes apart, all namings agree with the labels about equally well. The
+  kappa of labels and classes says how far the crowd is above guessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import linear_sum_assignment
+
+__all__ = ["Alignment", "align_chains", "complaints", "renamed"]
+
+TIE = 1e-6
+"""A naming has to gain more than this share of the labels, or the old names stay."""
+
+MOST_UNSTABLE = 0.01
+"""Share of draws with another naming than their chain above which names are in doubt."""
+
+LEAST_KAPPA = 0.15
+"""Below it labels do not identify the classes: 200 tasks of pure noise give 0.05 to 0.11."""
+
+
+class Alignment(NamedTuple):
+    """How the classes of each chain were named."""
+
+    naming: Int[np.ndarray, "chain cls"]
+    """Class k of the user is the class naming[chain, k] that the chain had sampled."""
+    is_renamed: Bool[np.ndarray, " chain"]
+    """Whether that changed anything."""
+    unstable: Float[np.ndarray, " chain"]
+    """Share of draws that another naming would suit better."""
+    kappa: Float[np.ndarray, " chain"]
+    """Cohen's kappa of labels and classes: 0 for a crowd that guesses, 1 for a perfect one."""
+
+
+def align_chains(
+    agreement: Float[np.ndarray, "chain draw cls observed"], *, can_rename: bool
+) -> Alignment:
+    """Name the classes of each chain so that most labels agree with them.
+
+    Args:
+        agreement: expected number of labels of each class on items of each true class.
+        can_rename: whether the model's classes may be renamed at all; if not, chains that ask
+            for it count as unstable throughout.
+
+    Examples:
+        The second chain calls 'a' what the labels call 'b':
+
+        >>> import numpy as np
+        >>> right = np.array([[8.0, 2.0], [1.0, 9.0]])
+        >>> alignment = align_chains(np.array([[right], [right[::-1]]]), can_rename=True)
+        >>> alignment.naming.tolist(), alignment.is_renamed.tolist()
+        ([[0, 1], [1, 0]], [False, True])
+    """
+    n_chains, _, n_classes, _ = agreement.shape
+    best = np.array([_best_naming(mean) for mean in agreement.mean(axis=1)])
+    naming = best if can_rename else np.tile(np.arange(n_classes), (n_chains, 1))
+    aligned = agreement[np.arange(n_chains)[:, None], :, naming].swapaxes(1, 2)
+    identity = np.arange(n_classes)
+    unstable = [
+        np.mean([(_best_naming(draw) != identity).any() for draw in chain]) for chain in aligned
+    ]
+    return Alignment(
+        naming=naming,
+        is_renamed=(naming != identity).any(axis=1),
+        unstable=np.array(unstable),
+        kappa=_kappa(aligned.mean(axis=1)),
+    )
+
+
+def renamed(
+    values: Float[np.ndarray, "chain ..."],
+    dims: Sequence[str],
+    naming: Int[np.ndarray, "chain cls"],
+) -> Float[np.ndarray, "chain ..."]:
+    """Values with their axis 'cls' in the user's order, chain by chain; without one, as they are.
+
+    Args:
+        values: an array whose first axis is the chain.
+        dims: names of the axes.
+        naming: see `Alignment`.
+    """
+    if "cls" not in dims:
+        return values
+    axis = list(dims).index("cls") - 1
+    return np.stack(
+        [np.take(chain, order, axis=axis) for chain, order in zip(values, naming, strict=True)]
+    )
+
+
+def complaints(alignment: Alignment) -> list[str]:
+    """What a user has to know before averaging over these draws; empty if there is nothing."""
+    found = []
+    if alignment.is_renamed.any():
+        chains = ", ".join(str(chain) for chain in np.flatnonzero(alignment.is_renamed))
+        found.append(
+            f"label switching: the classes of chain {chains} were renamed to agree with the crowd; "
+            "its draws come from a mode that the prior disfavours"
+        )
+    if (alignment.unstable > MOST_UNSTABLE).any():
+        worst = int(alignment.unstable.argmax())
+        found.append(
+            f"label switching: in chain {worst}, {alignment.unstable[worst]:.0%} of the draws "
+            "would agree better with the crowd under other names of the classes"
+        )
+    if (alignment.kappa < LEAST_KAPPA).any():
+        found.append(
+            "the crowd is hardly better than guessing (kappa "
+            f"{alignment.kappa.min():.2f}, where 1 is perfect): its labels do not "
+            "determine the classes"
+        )
+    return found
+
+
+def _best_naming(agreement: Float[np.ndarray, "cls observed"]) -> Int[np.ndarray, " cls"]:
+    """For each label, the class that it agrees with most in the best one-to-one naming."""
+    hidden, observed = linear_sum_assignment(agreement, maximize=True)
+    gain = agreement[hidden, observed].sum() - agreement.trace()
+    if gain <= TIE * agreement.sum():
+        return np.arange(len(agreement))
+    return hidden[np.argsort(observed)]
+
+
+def _kappa(agreement: Float[np.ndarray, "chain cls observed"]) -> Float[np.ndarray, " chain"]:
+    """Cohen's kappa of labels and true classes; classes that nobody uses weigh nothing."""
+    joint = agreement / agreement.sum(axis=(-2, -1), keepdims=True)
+    expected = (joint.sum(axis=-1) * joint.sum(axis=-2)).sum(axis=-1)
+    right = np.trace(joint, axis1=-2, axis2=-1)
+    return (right - expected) / np.maximum(1 - expected, 1e-12)

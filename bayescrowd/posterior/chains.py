@@ -1,0 +1,200 @@
+"""Runs chains of any NumPyro kernel and records what an analysis of labels needs.
+
+One compiled function advances all chains by up to `BLOCK` draws and records them; between its
+calls the progress bar moves and Ctrl-C is heard. A draw is recorded as its parameters, the
+marginal log-likelihood of each item and how the labels agree with the classes; the probabilities
+of each item's class, which would fill the memory first, are averaged on the way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+from numpyro.infer.mcmc import MCMCKernel
+from tqdm.auto import tqdm
+
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = ["Draw", "Recording", "Sizes", "run_chains"]
+
+BLOCK = 50
+"""Most draws between two looks at the clock."""
+
+BLOCK_SECONDS = 1.0
+"""Aimed-at time between two steps of the progress bar."""
+
+Draw = tuple[dict[str, Array], Float[Array, "chain item cls"], dict[str, Array]]
+"""Parameters, log joint density of labels and classes, and statistics, of several chains."""
+
+ReadDraw = Callable[[Any, Any, Labels, dict[str, Any]], Draw]
+"""(kernel, its state, labels, keyword arguments of the model) -> draw."""
+
+
+class Sizes(NamedTuple):
+    """How much there is of everything, labelled or not."""
+
+    n_items: int
+    """Number of items."""
+    n_workers: int
+    """Number of workers."""
+    n_classes: int
+    """Number of classes."""
+
+
+class Recording(NamedTuple):
+    """Draws of several chains, as arrays [chain, draw, ...]."""
+
+    params: dict[str, np.ndarray]
+    """Parameters by site."""
+    statistics: dict[str, np.ndarray]
+    """What the kernel reports, and the total `log_likelihood`."""
+    log_likelihood: Float[np.ndarray, "chain draw item"] | None
+    """Marginal log-likelihood of each item, if it was asked for."""
+    agreement: Float[np.ndarray, "chain draw cls observed"]
+    """Expected number of labels of each class on items of each true class."""
+    label_mean: Float[np.ndarray, "chain item cls"]
+    """Mean over draws of each item's class probabilities."""
+    is_complete: bool
+    """False if Ctrl-C ended the run."""
+
+
+class _Block(NamedTuple):
+    params: dict[str, Array]
+    statistics: dict[str, Array]
+    log_likelihood: Array | None
+    agreement: Array
+
+
+def run_chains(
+    kernel: MCMCKernel,
+    read: ReadDraw,
+    state: Any,
+    labels: Labels,
+    sizes: Sizes,
+    prior: Any,
+    *,
+    warmup: int,
+    draws: int,
+    keep_log_likelihood: bool,
+    progress: bool,
+    description: str,
+) -> Recording:
+    """Advance chains through warm-up and draws.
+
+    Compiled once per kernel, `read` and shape of the data.
+
+    Args:
+        kernel: a kernel of NumPyro that has been initialised.
+        read: reads a draw off the kernel's state.
+        state: the kernel's state, of several chains.
+        labels: the observed labels.
+        sizes: numbers of items, workers and classes.
+        prior: the model's `Prior`.
+        warmup: draws to throw away; the kernel adapts while they last.
+        draws: draws to keep, per chain.
+        keep_log_likelihood: whether to keep the log-likelihood of each item and draw.
+        progress: whether to show a progress bar, where there is a terminal.
+        description: what the bar is called.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came before the first draws were kept.
+    """
+    blocks: list[tuple[_Block, Float[np.ndarray, "chain item cls"]]] = []
+    n_done, size, is_complete = 0, BLOCK, True
+    # disable=None: shown on terminals only
+    with tqdm(
+        total=warmup + draws, desc=description, unit="draw", disable=None if progress else True
+    ) as bar:
+        try:
+            while n_done < warmup + draws:
+                started = time.perf_counter()
+                n_draws = min(size, (warmup if n_done < warmup else warmup + draws) - n_done)
+                state, block, label_sum = _advance(
+                    state,
+                    labels,
+                    prior,
+                    n_draws,
+                    kernel=kernel,
+                    read=read,
+                    sizes=sizes,
+                    keep_log_likelihood=keep_log_likelihood,
+                )
+                label_sum.block_until_ready()
+                if n_done >= warmup:
+                    kept = jax.tree.map(lambda leaf, n=n_draws: np.asarray(leaf)[:n], block)
+                    blocks.append((kept, np.asarray(label_sum, dtype=np.float64)))
+                n_done += n_draws
+                bar.update(n_draws)
+                pace = n_draws / (time.perf_counter() - started)
+                size = int(np.clip(pace * BLOCK_SECONDS, 1, BLOCK))
+        except KeyboardInterrupt:
+            if not blocks:
+                raise
+            is_complete = False
+    return _joined(blocks, is_complete)
+
+
+@partial(jax.jit, static_argnames=("kernel", "read", "sizes", "keep_log_likelihood"))
+def _advance(
+    state: Any,
+    labels: Labels,
+    prior: Any,
+    n_draws: Any,
+    *,
+    kernel: MCMCKernel,
+    read: ReadDraw,
+    sizes: Sizes,
+    keep_log_likelihood: bool,
+) -> tuple[Any, _Block, Float[Array, "chain item cls"]]:
+    """Make `n_draws` <= BLOCK draws: the state after them, the draws, the sum of probabilities."""
+    arguments = {**sizes._asdict(), "prior": prior}
+    votes = jnp.zeros((sizes.n_items, sizes.n_classes)).at[labels.item, labels.label].add(1.0)
+
+    def record(state: Any) -> tuple[_Block, Float[Array, "chain item cls"]]:
+        params, log_joint, statistics = read(kernel, state, labels, arguments)
+        probas = softmax(log_joint, axis=-1)
+        log_likelihood = logsumexp(log_joint, axis=-1)
+        block = _Block(
+            params=params,
+            statistics={**statistics, "log_likelihood": log_likelihood.sum(axis=-1)},
+            log_likelihood=log_likelihood if keep_log_likelihood else None,
+            agreement=jnp.einsum("cik,il->ckl", probas, votes),
+        )
+        return block, probas
+
+    def step(i: Any, carry: tuple[Any, _Block, Any]) -> tuple[Any, _Block, Any]:
+        state, block, label_sum = carry
+        state = kernel.sample(state, (labels,), arguments)
+        draw, probas = record(state)
+        block = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), block, draw)
+        return state, block, label_sum + probas
+
+    shapes, probas = jax.eval_shape(record, state)
+    block = jax.tree.map(lambda leaf: jnp.zeros((BLOCK, *leaf.shape), leaf.dtype), shapes)
+    label_sum = jnp.zeros(probas.shape, probas.dtype)
+    return jax.lax.fori_loop(0, n_draws, step, (state, block, label_sum))
+
+
+def _joined(
+    blocks: list[tuple[_Block, Float[np.ndarray, "chain item cls"]]], is_complete: bool
+) -> Recording:
+    recorded, label_sums = zip(*blocks, strict=True)
+    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves).swapaxes(0, 1), *recorded)
+    n_draws = joined.agreement.shape[1]
+    return Recording(
+        params=joined.params,
+        statistics=joined.statistics,
+        log_likelihood=joined.log_likelihood,
+        agreement=joined.agreement,
+        label_mean=sum(label_sums) / n_draws,
+        is_complete=is_complete,
+    )

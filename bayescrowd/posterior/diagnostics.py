@@ -1,0 +1,281 @@
+"""Whether draws can be trusted, and which model predicts the labels better.
+
+A. Vehtari, A. Gelman, D. Simpson, B. Carpenter and P.-C. Bürkner (2021), "Rank-normalization,
+folding, and localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis
+16(2): R-hat below 1.01 and effective sample sizes (ESS) above 100 per chain, in the bulk and in the
+tails. A. Vehtari, A. Gelman and J. Gabry (2017), "Practical Bayesian model evaluation using
+leave-one-out cross-validation and WAIC", Statistics and Computing 27: leaving out one task, true
+class summed out, at a time. ArviZ computes all of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float
+
+from bayescrowd.posterior.alignment import Alignment, complaints
+from bayescrowd.posterior.container import Container, dataset_of, group_names, group_of
+
+__all__ = ["Diagnosis", "compare", "diagnose"]
+
+MOST_RHAT = 1.01
+"""R-hat above which chains disagree (Vehtari et al. 2021, section 4)."""
+
+LEAST_ESS_PER_CHAIN = 100
+"""ESS per chain below which R-hat and ESS cannot be relied on themselves (the same)."""
+
+MOST_PARETO_K = 0.7
+"""Pareto k above which the importance weights of a left-out task are unreliable."""
+
+MOST_QUANTITIES = 2_000
+"""ArviZ takes about a millisecond for each quantity; of more, evenly spaced ones are looked at."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the draws of one posterior are worth; prints as its verdict.
+
+    Attributes:
+        verdict: one sentence or several in plain language.
+        is_trustworthy: whether nothing was found that speaks against the draws.
+        rhat: the worst rank-normalised R-hat.
+        ess_bulk: the smallest effective sample size of the bulk.
+        ess_tail: the smallest effective sample size of the tails.
+        n_divergent: number of divergent transitions of NUTS, 0 for other samplers.
+        problems: what was found, one sentence each.
+        table: rhat, ess_bulk and ess_tail of each variable, its worst entry.
+    """
+
+    verdict: str
+    is_trustworthy: bool
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+    n_divergent: int
+    problems: tuple[str, ...]
+    table: pd.DataFrame
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def diagnose(post: Container) -> Diagnosis:
+    """Judge the draws of a posterior.
+
+    Args:
+        post: the result of `sample_posterior`. A container of another origin will do: what it
+            lacks, such as the alignment of classes, is not judged.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aaa"), list("bba")])
+        >>> post = bc.sample_posterior(bc.models.dawid_skene, ann, chains=1, draws=20)
+        >>> print(bc.diagnose(post).verdict[:28])
+        Do not trust these draws: on
+    """
+    posterior = group_of(post, "posterior")
+    table = _table(_watched(post, posterior))
+    n_chains = posterior.sizes["chain"]
+    n_divergent = _n_divergent(post)
+    rhat = float(table["rhat"].max())
+    ess_bulk, ess_tail = (float(table[name].min()) for name in ("ess_bulk", "ess_tail"))
+    problems = [
+        *_convergence_problems(table, n_chains),
+        *_divergence_problems(n_divergent, n_chains * posterior.sizes["draw"]),
+        *_alignment_problems(post),
+    ]
+    summary = (
+        f"worst R-hat {rhat:.3f}, smallest ESS {ess_bulk:.0f} (bulk) and {ess_tail:.0f} (tail), "
+        f"{n_chains} chains of {posterior.sizes['draw']} draws"
+    )
+    if problems:
+        verdict = f"Do not trust these draws: {'; '.join(problems)} ({summary})."
+    else:
+        verdict = f"Nothing speaks against these draws: {summary}."
+    return Diagnosis(
+        verdict=verdict,
+        is_trustworthy=not problems,
+        rhat=rhat,
+        ess_bulk=ess_bulk,
+        ess_tail=ess_tail,
+        n_divergent=n_divergent,
+        problems=tuple(problems),
+        table=table,
+    )
+
+
+def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
+    """Rank models of the same labels by leave-one-out prediction of whole tasks.
+
+    Args:
+        posteriors: results of `sample_posterior` by name, all with `log_likelihood`.
+
+    Returns:
+        One row per model, best first: elpd (expected log predictive density of a new task's
+        labels, summed over tasks, nats), its standard error se, p (effective number of
+        parameters), elpd_diff and dse (difference from the best and its standard error), and n_bad
+        (tasks whose Pareto k is above 0.7: their part of elpd is unreliable).
+
+    Raises:
+        ValueError: nothing to compare, the labels differ, or log-likelihoods were not kept.
+
+    Warns:
+        UserWarning: some tasks are unreliable.
+    """
+    if not posteriors:
+        raise ValueError("no posteriors to compare")
+    _check_same_labels(posteriors)
+    found = {name: _loo(name, post) for name, post in posteriors.items()}
+    best = max(found, key=lambda name: found[name].elpd)
+    rows = {
+        name: {
+            "elpd": loo.elpd,
+            "se": _standard_error(loo.pointwise),
+            "p": loo.p,
+            "elpd_diff": loo.elpd - found[best].elpd,
+            "dse": _standard_error(loo.pointwise - found[best].pointwise),
+            "n_bad": loo.n_bad,
+        }
+        for name, loo in found.items()
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index").sort_values("elpd", ascending=False)
+    n_tasks = len(found[best].pointwise)
+    bad = [f"{name}: {row.n_bad} of {n_tasks}" for name, row in table.iterrows() if row.n_bad]
+    if bad:
+        warnings.warn(
+            "the leave-one-out density of some tasks is unreliable (Pareto k above "
+            f"{MOST_PARETO_K}; {', '.join(bad)})",
+            UserWarning,
+            stacklevel=2,
+        )
+    return table.astype({"n_bad": int})
+
+
+def _watched(post: Container, posterior: xr.Dataset) -> xr.Dataset:
+    """The parameters and, unlike them free of names, the total log-likelihood; thinned."""
+    variables = dict(posterior.data_vars)
+    if "sample_stats" in group_names(post):
+        statistics = group_of(post, "sample_stats")
+        if "marginal_log_likelihood" in statistics:
+            variables["marginal_log_likelihood"] = statistics["marginal_log_likelihood"]
+    flat = {}
+    for name, values in variables.items():
+        array = values.transpose("chain", "draw", ...).to_numpy()
+        array = array.reshape(*array.shape[:2], -1)
+        step = -(-array.shape[2] // MOST_QUANTITIES)
+        flat[str(name)] = (("chain", "draw", f"{name}_entry"), array[:, :, ::step])
+    return dataset_of(flat)
+
+
+def _table(watched: xr.Dataset) -> pd.DataFrame:
+    """The worst entry of each variable; chains too short for a statistic make it NaN."""
+    measures = {
+        "rhat": (lambda: az.rhat(watched), np.max),
+        "ess_bulk": (lambda: az.ess(watched, method="bulk"), np.min),
+        "ess_tail": (lambda: az.ess(watched, method="tail"), np.min),
+    }
+    columns = {}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # short chains; the verdict says so in words
+        for measure, (compute, worst) in measures.items():
+            result: Any = compute()
+            columns[measure] = {
+                name: float(worst(result[name].to_numpy())) for name in watched.data_vars
+            }
+    return pd.DataFrame(columns)
+
+
+def _convergence_problems(table: pd.DataFrame, n_chains: int) -> list[str]:
+    problems = []
+    if n_chains < 2:
+        problems.append("one chain alone cannot show that chains agree")
+    worst = table["rhat"].fillna(np.inf).idxmax()
+    if not (table["rhat"] <= MOST_RHAT).all():
+        value = table["rhat"][worst]
+        problems.append(
+            f"chains disagree about {worst} (R-hat {value:.2f}, should be below {MOST_RHAT})"
+            if np.isfinite(value)
+            else f"the R-hat of {worst} cannot be computed from so few draws"
+        )
+    least = LEAST_ESS_PER_CHAIN * n_chains
+    ess = table[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False).fillna(0.0)
+    if (ess < least).any():
+        problems.append(
+            f"{ess.idxmin()} has the information of {ess.min():.0f} independent draws only, "
+            f"{least} are needed: draw more"
+        )
+    return problems
+
+
+def _divergence_problems(n_divergent: int, n_draws: int) -> list[str]:
+    if n_divergent == 0:
+        return []
+    return [f"{n_divergent} of {n_draws} transitions diverged: parts of the posterior were missed"]
+
+
+def _alignment_problems(post: Container) -> list[str]:
+    if "alignment" not in group_names(post):
+        return []
+    group = group_of(post, "alignment")
+    return complaints(Alignment(**{name: group[name].to_numpy() for name in Alignment._fields}))
+
+
+def _n_divergent(post: Container) -> int:
+    if "sample_stats" not in group_names(post):
+        return 0
+    statistics = group_of(post, "sample_stats")
+    return int(statistics["diverging"].sum()) if "diverging" in statistics else 0
+
+
+@dataclass(frozen=True)
+class _Loo:
+    elpd: float
+    p: float
+    pointwise: Float[np.ndarray, " task"]
+    n_bad: int
+
+
+def _loo(name: str, post: Container) -> _Loo:
+    if "log_likelihood" not in group_names(post):
+        raise ValueError(f"{name!r} has no log-likelihoods: sample it with log_likelihood=True")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ's own about Pareto k; `compare` counts them
+        result = az.loo(post, pointwise=True, var_name="labels")
+    by_task = result["elpd_i" if hasattr(result, "elpd_i") else "loo_i"]
+    return _Loo(
+        elpd=float(result["elpd" if hasattr(result, "elpd_i") else "elpd_loo"]),
+        p=float(result["p" if hasattr(result, "elpd_i") else "p_loo"]),
+        pointwise=np.asarray(by_task, dtype=float),
+        n_bad=int((np.asarray(result["pareto_k"]) > MOST_PARETO_K).sum()),
+    )
+
+
+def _check_same_labels(posteriors: Mapping[str, Container]) -> None:
+    labels = {name: _labels_of(post) for name, post in posteriors.items()}
+    (first, expected), *others = labels.items()
+    for name, found in others:
+        if not found.equals(expected):
+            raise ValueError(f"{first!r} and {name!r} are posteriors of different labels")
+
+
+def _labels_of(post: Container) -> pd.DataFrame:
+    codes = group_of(post, "constant_data")
+    return pd.DataFrame(
+        {
+            "task": codes["task_code"].to_numpy(),
+            "worker": codes["worker_code"].to_numpy(),
+            "label": group_of(post, "observed_data")["label"].to_numpy(),
+        }
+    )
+
+
+def _standard_error(pointwise: Float[np.ndarray, " task"]) -> float:
+    return float(np.sqrt(len(pointwise) * np.var(pointwise)))
