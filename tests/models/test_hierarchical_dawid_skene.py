@@ -59,6 +59,7 @@ def row_log_density(row, concentration):
 
 
 def crowd_log_density(params, prior):
+    params = Params(*map(np.asarray, params))
     wrong = prior.n_pseudo_labels * (1 - prior.accuracy) / 2
     concentration = np.full((3, 3), wrong)
     np.fill_diagonal(concentration, prior.n_pseudo_labels * prior.accuracy)
@@ -69,9 +70,9 @@ def crowd_log_density(params, prior):
 
 
 def prior_log_density(params, prior):
-    crowd, strength = (np.asarray(x, dtype=float) for x in (params.crowd, params.strength))
+    _, crowd, strength, confusion = (np.asarray(field, dtype=float) for field in params)
     rows = [
-        row_log_density(params.confusion[k, j], strength[j] * crowd[j])
+        row_log_density(confusion[k, j], strength[j] * crowd[j])
         for k, j in product(range(2), range(3))
     ]
     return crowd_log_density(params, prior) + sum(rows)
