@@ -13,9 +13,9 @@ iteration by iteration,
 
 Nothing is drawn at random. Where the paper is silent or is departed from:
 
-* The printed rule splits only when i or j is new to S. It can get stuck with a component missing,
-  when the largest entry stays between two members (1 of 20 draws of its figure 3). By default,
-  components are split off until all are there (`split`).
+* The printed rule splits only when i or j is new to S. It gets stuck with a component missing when
+  the largest entry stays between two members. By default, components are split off until all are
+  there (`split`).
 * 'Converged' is: S did not grow, and the largest I(Xi; Xj | Y), the max norm of figure 3, has
   settled (`tol`).
 * Late members of S are often noise, as the paper remarks of its own run. `level` keeps out the

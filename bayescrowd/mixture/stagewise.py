@@ -92,7 +92,7 @@ class StagewiseEM(MDPD):
     Examples:
         >>> import bayescrowd as bc
         >>> crowd = bc.simulate.sparse_crowd(500, 40, alpha=0.2, accuracy=0.75, seed=3)
-        >>> est = StagewiseEM(n_components=3, level=0.05).fit(crowd.annotations)
+        >>> est = bc.StagewiseEM(n_components=3, level=0.05).fit(crowd.annotations)
         >>> est.informative_.to_list()  # of the workers 0 to 7, who know something
         [5, 7, 1, 4, 6]
         >>> round(bc.metrics.error_rate(est.probas_, crowd.truth), 2)

@@ -1,0 +1,71 @@
+"""What the experiments on stagewise EM share: settings, simulated crowds, the true model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+
+from bayescrowd import simulate
+from bayescrowd.aggregation.em import log_floored
+from bayescrowd.aggregation.protocol import estimate_of, incidence
+from bayescrowd.dataset import Dataset
+from bayescrowd.metrics import error_rate
+from bayescrowd.mixture.stagewise import StagewiseEM
+
+__all__ = ["TrueModel", "figure3_crowd", "percent_wrong", "stagewise", "told", "true_model"]
+
+
+class TrueModel(NamedTuple):
+    """A simulated crowd seen with the parameters that it was drawn from."""
+
+    log_likelihood: float
+    """log P(labels), nats per task."""
+    probas: pd.DataFrame
+    """P(class) of each task."""
+
+
+def stagewise(n_components: int, **options: Any) -> StagewiseEM:
+    """Stagewise EM as in the paper's experiments: 20 iterations, no pseudo-counts."""
+    settings: dict[str, Any] = {"n_iter": 20, "tol": 0.0, "pseudo_counts": 0.0}
+    return StagewiseEM(n_components, **{**settings, **options})
+
+
+def figure3_crowd(seed: int) -> Dataset:
+    """100 workers, 1000 tasks, 3 classes; 30 workers right with probability 0.7 down to 0.45."""
+    return simulate.sparse_crowd(alpha=0.3, accuracy=np.linspace(0.7, 0.45, 30), seed=seed)
+
+
+def true_model(data: Dataset) -> TrueModel:
+    """Bayes' rule with the true parameters.
+
+    Examples:
+        >>> from bayescrowd import simulate
+        >>> data = simulate.one_coin_crowd(50, 9, accuracy=0.9, seed=1)
+        >>> percent_wrong(true_model(data).probas, data)
+        0.0
+    """
+    ann, given = data.annotations, data.parameters
+    if given is None:
+        raise ValueError(f"{data.name} was not simulated: its parameters are not known")
+    scores = incidence(ann).scores(estimate_of(log_floored(given.confusions), given.prevalence))
+    evidence = logsumexp(scores, axis=1, keepdims=True)
+    probas = pd.DataFrame(np.exp(scores - evidence), index=ann.tasks, columns=ann.classes)
+    return TrueModel(float(evidence.mean()), probas)
+
+
+def percent_wrong(probas: pd.DataFrame, data: Dataset) -> float:
+    """Expected percentage of wrong labels; ties are split evenly."""
+    if data.truth is None:
+        raise ValueError(f"{data.name} has no truth to score by")
+    return 100 * error_rate(probas, data.truth)
+
+
+def told(estimator: BaseEstimator) -> str:
+    """Class and all parameters of an estimator but the seed, defaults written out."""
+    options = estimator.get_params()
+    listed = ", ".join(f"{name}={value!r}" for name, value in options.items() if name != "seed")
+    return f"{type(estimator).__name__}({listed})"
