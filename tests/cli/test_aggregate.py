@@ -41,6 +41,8 @@ def folder(tmp_path, monkeypatch):
 def bluebird(tmp_path, monkeypatch):
     """The real labels and their truth as a user's files."""
     monkeypatch.chdir(tmp_path)
+    if not bc.datasets.is_local("bluebird"):
+        pytest.skip("bluebird is not on this machine: set BAYESCROWD_DATA to a folder that has it")
     data = bc.load_dataset("bluebird")
     data.annotations.to_frame().to_csv(tmp_path / "labels.csv", index=False)
     data.truth.reset_index().to_csv(tmp_path / "truth.csv", index=False)
