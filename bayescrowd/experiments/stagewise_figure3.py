@@ -130,16 +130,17 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
 
 
 def _draw(outcomes: Sequence[Outcome]) -> Figure:
-    """Three panels; the first draw as a line, all draws as a band, the true model dashed."""
+    """The first draw as a line, the true model dashed; a band for all draws where they compare."""
     values = {outcome.cell.id: np.array(outcome.values) for outcome in outcomes}
     iterations = np.arange(N_ITER + 1)
     figure = Figure(figsize=(11, 3.4), dpi=150, layout="constrained")
     units = ("nats per task", "nats", "workers")
     for axes, panel, unit in zip(figure.subplots(1, 3), COURSES, units, strict=True):
         courses = np.array([values[CellId(panel, str(t))] for t in iterations])
-        axes.fill_between(
-            iterations, courses.min(axis=1), courses.max(axis=1), color="#0072B2", alpha=0.15
-        )
+        if panel != "log-likelihood":  # other labels have another likelihood
+            axes.fill_between(
+                iterations, courses.min(axis=1), courses.max(axis=1), color="#0072B2", alpha=0.15
+            )
         axes.plot(iterations, courses[:, 0], color="#0072B2", marker="o", markersize=3)
         if panel != "size of S":
             axes.axhline(values[CellId(panel, TRUE)][0], color="#595959", linestyle="--")

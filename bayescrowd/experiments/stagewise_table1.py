@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from bayescrowd.annotations import Annotations
@@ -86,10 +87,12 @@ def _measure(part: str, seed: int) -> dict[CellId, float]:
 
 def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
     measured = {outcome.cell.id: outcome.measured for outcome in outcomes}
+    means = {outcome.cell.id: float(np.mean(outcome.values)) for outcome in outcomes}
     claims = []
     for title, n_workers in (("Bird", 39), ("Dog", N_DOG_WORKERS)):
         size, error = measured[CellId(SIZE, title)], measured[CellId(STAGE, title)]
         refined, vote = measured[CellId(REFINED, title)], measured[CellId(MV_EM, title)]
+        spectral = means[CellId(SPEC_EM, title)]
         claims += [
             Claim(
                 f"{title}: decent prediction with about a third of the workers",
@@ -100,6 +103,11 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
                 f"{title}: StageEM-refine is comparable with MV-EM",
                 refined <= vote + 0.5,
                 f"{refined:.2f} % against {vote:.2f} %",
+            ),
+            Claim(
+                f"{title}: StageEM-refine surpasses Spec-EM",
+                refined < spectral - 1e-9,
+                f"{refined:.2f} % against {spectral:.2f} % on average",
             ),
         ]
     return claims
@@ -149,5 +157,8 @@ EXPERIMENT = Experiment(
     claims=_claims,
     notes=(
         "Spec-EM on bird: published lowest 11.11, mean 11.57, highest 12.04; measured by median.",
+        "The step by which twins are moved apart, 0.2, is ours: the paper gives none. With 0.1 and",
+        "0.3, bird is the same, and dog has 19.58 % (17 workers) and 19.83 % (14); with 0.05, bird",
+        "has 10.19 % (10 workers), and dog ends in a poor maximum, 36.31 % (9).",
     ),
 )

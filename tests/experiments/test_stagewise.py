@@ -223,8 +223,9 @@ def test_dog_of_table_1(crowd):
 
 def test_table_1_claims():
     def value(row, column, seed):
-        return {"StageEM": 18.0, "StageEM, |S|": 11, "MV-EM": 15.0}.get(row, 15.2)
+        made_up = {"StageEM": 18.0, "StageEM, |S|": 11, "MV-EM": 15.0, "Spec-EM": 15.3}
+        return made_up.get(row, 15.2)
 
     assert all(claim.holds for claim in claims("table1", value).values())
     many = claims("table1", lambda row, column, seed: 30.0)
-    assert [claim.holds for claim in many.values()] == [False, True, False, True]
+    assert [claim.holds for claim in many.values()] == [False, True, False] * 2
