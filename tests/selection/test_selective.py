@@ -1,5 +1,7 @@
 """Dawid–Skene on the workers who carry information."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,8 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 import bayescrowd as bc
 from bayescrowd.aggregation.em import log_floored
 from bayescrowd.aggregation.protocol import estimate_of, incidence
-from bayescrowd.selection import selective
-from bayescrowd.selection.selective import _counts_by_others, informative_evidence
+from bayescrowd.selection.selective import _log_others, informative_evidence
 
 
 def percent_wrong(probas, data):
@@ -28,35 +29,64 @@ def true_model_error(data):
 # By hand.
 
 
-def test_evidence_by_hand():
-    # Label after label: (pseudo-counts of it + times seen) / (all of them + labels seen).
-    counts = np.array([[[2.0, 1.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
-    centre = np.array([[0.75, 0.25], [0.25, 0.75]])
+def certain(classes, n_classes=2):
+    """log P(class) of tasks of which others are sure."""
+    return log_floored(np.eye(n_classes)[classes])
+
+
+def test_evidence_by_hand_where_others_are_sure():
+    # Worker 0 sees classes 0 0 0 1 and says 0 0 1 1; worker 1 makes the crowd's matrix.
+    classes = np.array([0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1])
+    labels = np.array([0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1])
+    workers = np.repeat([0, 1], [4, 8])
+    kept = np.array([False, True])
+    # Label after label: (pseudo-counts of it + times seen) / (all of them + labels seen), with
+    # pseudo-counts of (3, 1) and (1, 3); the crowd's labels are half and half.
     informed = (3 / 4) * (4 / 5) * (1 / 6) * (3 / 4)
-    # The crowd's labels are half and half.
     ignorant = (2 / 4) * (3 / 5) * (2 / 6) * (3 / 7)
-    found = informative_evidence(counts, centre, 4.0)
-    np.testing.assert_allclose(found, [np.log(informed / ignorant), 0.0], atol=1e-12)
+    found = informative_evidence(certain(classes), workers, labels, kept, 4.0)
+    assert found[0] == pytest.approx(np.log(informed / ignorant), abs=1e-9)
 
 
-def test_counts_by_others_by_hand():
+def test_evidence_is_a_lower_bound():
+    # Three labels of one worker: the sum over all classes of their tasks can be done by hand.
+    others = np.log([[0.7, 0.3], [0.4, 0.6], [0.8, 0.2], *[[0.9, 0.1]] * 4, *[[0.2, 0.8]] * 4])
+    labels = np.array([0, 1, 0, 0, 0, 0, 1, 0, 1, 1, 1])
+    workers = np.repeat([0, 1], [3, 8])
+    found = informative_evidence(others, workers, labels, np.array([False, True]), 4.0)[0]
+    counts = np.zeros((2, 2))
+    np.add.at(counts.T, labels[3:], np.exp(others[3:]))
+    prior = 4 * counts / counts.sum(axis=1, keepdims=True)
+    informed = 0.0
+    for classes in product((0, 1), repeat=3):
+        chance, seen = 1.0, np.zeros((2, 2))
+        for task, (k, label) in enumerate(zip(classes, labels, strict=False)):
+            chance *= np.exp(others[task, k])
+            chance *= (prior[k, label] + seen[k, label]) / (4 + seen[k].sum())
+            seen[k, label] += 1
+        informed += chance
+    shares = 4 * np.bincount(labels) / len(labels)
+    ignorant = shares[0] / 4 * shares[1] / 5 * (shares[0] + 1) / 6
+    exact = np.log(informed / ignorant)
+    assert exact - 0.15 < found < exact
+
+
+def test_nothing_is_held_against_workers_of_whose_tasks_others_know_nothing():
+    # Every task has one other label, or none: nobody can be judged, and nobody is left out.
+    data = bc.simulate.one_coin_crowd(150, 30, 3, labels_per_task=2, accuracy=0.7, seed=0)
+    found = bc.SelectiveDawidSkene(n_iter=2000).fit(data.annotations)
+    assert len(found.selected_) >= 28
+
+
+def test_what_others_say_by_hand():
     # Two workers, one task, labels 0 and 1; each is judged by the other's label alone.
     ann = bc.Annotations.from_matrix([[0, 1]], classes=[0, 1])
     confusions = np.array([[[0.8, 0.2], [0.3, 0.7]], [[0.9, 0.1], [0.4, 0.6]]])
     priors = np.array([0.5, 0.5])
-    counts = _counts_by_others(ann, np.array([-1]), confusions, priors)
-    np.testing.assert_allclose(counts[0, :, 0], [0.1 / 0.7, 0.6 / 0.7])
-    np.testing.assert_allclose(counts[1, :, 1], [0.8 / 1.1, 0.3 / 1.1])
-    known = _counts_by_others(ann, np.array([1]), confusions, priors)
-    np.testing.assert_allclose(known[:, 1].sum(axis=1), 1)
-
-
-def test_chunks_change_nothing(monkeypatch):
-    data = bc.simulate.sparse_crowd(100, 20, alpha=0.3, seed=0)
-    whole = bc.SelectiveDawidSkene().fit(data.annotations)
-    monkeypatch.setattr(selective, "_CHUNK_LABELS", 17)
-    cut = bc.SelectiveDawidSkene().fit(data.annotations)
-    np.testing.assert_allclose(whole.informative_, cut.informative_, atol=1e-9)
+    others = np.exp(_log_others(ann, np.array([-1]), confusions, priors))
+    np.testing.assert_allclose(others, [[0.1 / 0.7, 0.6 / 0.7], [0.8 / 1.1, 0.3 / 1.1]])
+    known = np.exp(_log_others(ann, np.array([1]), confusions, priors))
+    np.testing.assert_allclose(known, [[0, 1], [0, 1]], atol=1e-12)
 
 
 # Sparse crowds.
