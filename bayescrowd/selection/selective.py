@@ -66,7 +66,8 @@ LEAST_WORKERS = 3
 """Confusion matrices of fewer workers are not identified: nobody is left out below this."""
 
 N_UPDATES = 5
-"""Rounds of the bound on a worker's evidence; thirty change nobody's side on the five public crowds."""
+"""Rounds of the bound on a worker's evidence; with thirty, nobody changes sides on the five public
+crowds."""
 
 TINY = 1e-9
 """Pseudo-counts of a label that nobody gives."""
