@@ -286,7 +286,7 @@ def test_figure_3_is_reached(seed):
 
 @pytest.mark.parametrize("seed", [0, 2])
 def test_few_experts_of_many_are_found(seed):
-    # Five workers of a hundred: means over ten draws are 25.8 % here, 34 % for EM from votes.
+    # Five workers of a hundred: means over ten draws are 25.8 % here, 33 % for EM from votes.
     data = bc.simulate.sparse_crowd(alpha=0.05, seed=seed)
     est = StagewiseEM(3, **PAPER).fit(data.annotations)
     assert error(est, data) < true_model_error(data) + 4
