@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
-from scipy.special import logsumexp, xlog1py, xlogy
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -167,9 +167,8 @@ class MDPD(BaseEstimator):
         log_likelihood = logsumexp(scores, axis=1)
         if missing:
             rate = self.observed_rate_.to_numpy()
-            present = _present(table)
-            log_likelihood += present @ (xlogy(1.0, rate) - xlog1py(rate < 1, -rate))
-            log_likelihood += xlog1py(rate < 1, -rate).sum()
+            log_present, log_missing = log_floored(rate), log_floored(1 - rate)
+            log_likelihood += _present(table) @ (log_present - log_missing) + log_missing.sum()
         return pd.Series(log_likelihood, index=table.items, name="log_likelihood")
 
     def score(self, data: Any, y: None = None) -> float:

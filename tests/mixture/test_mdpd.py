@@ -160,6 +160,21 @@ def test_all_patterns_have_probability_one():
     assert np.exp(found.score_samples(complete)).sum() == pytest.approx(1)
 
 
+def test_a_feature_that_is_never_or_always_present():
+    ann = bc.Annotations.from_codes(
+        *(np.array([0, 1, 2]), np.array([0, 0, 0]), np.array([0, 1, 1])),
+        tasks=3,
+        workers=["busy", "silent"],
+        classes=2,
+    )
+    found = bc.MDPD(1, n_init=1).fit(ann)
+    np.testing.assert_allclose(found.observed_rate_, [1, 0])
+    np.testing.assert_allclose(
+        found.score_samples(ann, missing=True), found.score_samples(ann), atol=1e-9
+    )
+    assert found.sample(5).features["silent"].isna().all()
+
+
 # Recovery.
 
 
