@@ -1,6 +1,6 @@
 """What every model promises: the same names, and a simulator, a density and a posterior that agree.
 
-Each model runs its own simulator; the checks below do not know which one it is.
+Each model draws its own labels; the checks below do not know which model it is.
 """
 
 from typing import Any, NamedTuple
@@ -27,6 +27,8 @@ from bayescrowd.models import (
 CROWDS = [dawid_skene, hierarchical_dawid_skene, item_difficulty, mace, one_coin]
 TABLES = [access_path, naive_bayes]
 N_ITEMS = 1000
+N_WORKERS = 6
+N_GROUPS = 3
 N_VALUES = (3, 2, 3)
 
 
@@ -45,39 +47,86 @@ class Case(NamedTuple):
             return self.module.sites(params, n_values=N_VALUES)
         return params._asdict()
 
-    def trace(self):
-        """Every site of the model at the parameters that drew the data."""
-        at_params = numpyro.handlers.substitute(self.module.model, data=self.sites(self.params))
-        return numpyro.handlers.trace(at_params).get_trace(self.data, **self.sizes)
+    def values(self):
+        """Every site's value at the parameters that drew the data; the labels' is their factor."""
+
+        @jax.jit
+        def run(params, data):
+            at_params = numpyro.handlers.substitute(self.module.model, data=self.sites(params))
+            trace = numpyro.handlers.trace(at_params).get_trace(data, **self.sizes)
+            assert {f.name for f in trace["labels"]["cond_indep_stack"]} == {"item"}
+            named = {name: trace[name]["value"] for name in params._fields}
+            return named | {"labels": trace["labels"]["fn"].log_factor}
+
+        return run(self.params, self.data)
 
     def log_density(self, params):
         return log_density(self.module.model, (self.data,), self.sizes, self.sites(params))[0]
 
 
-def drawn_crowd(module, seed):
-    item, worker = np.divmod(np.arange(N_ITEMS * 6), 6)
-    item, worker = item[item > 0], worker[item > 0]  # nobody labels the first item
-    sizes = {"n_items": N_ITEMS, "n_workers": 6, "n_classes": 3}
-    drawn = module.simulate(jax.random.key(seed), jnp.asarray(item), jnp.asarray(worker), **sizes)
-    return Case(module, drawn.params, drawn.truth, drawn.labels, sizes)
+def rows(rng, *shape):
+    return jnp.asarray(rng.dirichlet(np.full(shape[-1], 1.5), size=shape[:-1]))
 
 
-def drawn_table(module, seed):
-    item, feature = np.divmod(np.arange(N_ITEMS * 3), 3)
-    item, feature = item[item > 0], feature[item > 0]
-    sizes = {"n_items": N_ITEMS, "n_classes": 3, "n_values": N_VALUES}
-    design = [item, feature]
-    if module is access_path:
-        reading, group = np.divmod(np.arange(len(item) * 3), 3)
-        sizes["n_groups"] = 3
-        design += [reading, group]
-    drawn = module.simulate(jax.random.key(seed), *map(jnp.asarray, design), **sizes)
-    hidden = drawn.observations._replace(target=jnp.full(N_ITEMS, -1))
-    return Case(module, drawn.params, drawn.truth, hidden, sizes)
+def tables(rng, *shape, n_axes):
+    """Rows over the values of each feature, zero beyond its last."""
+    filled = np.zeros((len(N_VALUES), *shape, *(max(N_VALUES),) * n_axes))
+    for feature, width in enumerate(N_VALUES):
+        inside = (feature, ..., *(slice(width),) * n_axes)
+        filled[inside] = rng.dirichlet(np.full(width, 1.5), size=filled[inside].shape[:-1])
+    return jnp.asarray(filled)
+
+
+def params_of(module, seed):
+    """Parameters drawn by NumPy: JAX takes two seconds to compile each Dirichlet."""
+    rng = np.random.default_rng(seed)
+    prevalence = rows(rng, 3)
+    if module in TABLES:
+        conditional = tables(rng, 3, n_axes=1)
+        noise = [] if module is naive_bayes else [tables(rng, N_GROUPS, n_axes=2)]
+        return module.Params(prevalence, conditional, *noise)
+    of_model = {
+        dawid_skene: lambda: [rows(rng, N_WORKERS, 3, 3)],
+        hierarchical_dawid_skene: lambda: [
+            rows(rng, 3, 3),
+            jnp.asarray(rng.gamma(4.0, 2.0, size=3)),
+            rows(rng, N_WORKERS, 3, 3),
+        ],
+        item_difficulty: lambda: [
+            jnp.asarray(rng.normal(0.5, 1.0, size=N_WORKERS)),
+            jnp.asarray(rng.normal(0.0, 1.0, size=N_ITEMS)),
+        ],
+        mace: lambda: [jnp.asarray(rng.uniform(size=N_WORKERS)), rows(rng, N_WORKERS, 3)],
+        one_coin: lambda: [jnp.asarray(rng.uniform(0.2, 0.9, size=N_WORKERS))],
+    }
+    return module.Params(prevalence, *of_model[module]())
 
 
 def drawn_case(module, seed):
-    return (drawn_crowd if module in CROWDS else drawn_table)(module, seed)
+    design, sizes = design_of(module)
+    drawn = module.simulate_labels(
+        jax.random.key(seed), params_of(module, seed), *map(jnp.asarray, design), n_items=N_ITEMS
+    )
+    if module in CROWDS:
+        data = drawn.labels
+    else:
+        data = drawn.observations._replace(target=jnp.full(N_ITEMS, -1))
+    return Case(module, drawn.params, drawn.truth, data, sizes)
+
+
+def design_of(module):
+    """Who says something about what, item 0 left out, and the model's sizes."""
+    sizes = {"n_items": N_ITEMS, "n_classes": 3}
+    if module in CROWDS:
+        item, worker = np.divmod(np.arange(N_ITEMS * N_WORKERS), N_WORKERS)
+        return (item[item > 0], worker[item > 0]), {**sizes, "n_workers": N_WORKERS}
+    sizes["n_values"] = N_VALUES
+    item, feature = np.divmod(np.arange(N_ITEMS * len(N_VALUES)), len(N_VALUES))
+    item, feature = item[item > 0], feature[item > 0]
+    if module is naive_bayes:
+        return (item, feature), sizes
+    reading, group = np.divmod(np.arange(len(item) * N_GROUPS), N_GROUPS)
+    return (item, feature, reading, group), {**sizes, "n_groups": N_GROUPS}
 
 
 def name_of(module):
@@ -103,11 +152,14 @@ def test_names_are_the_same(case):
     assert names | {"label_log_joint", "label_posterior"} <= set(case.module.__all__)
 
 
-def test_fields_of_params_are_sites(case):
-    trace = case.trace()
+def test_fields_of_params_are_sites_and_labels_are_the_marginal_of_the_joint(case):
+    values = case.values()
     for name, value in case.params._asdict().items():
-        assert trace[name]["type"] in ("sample", "deterministic")
-        np.testing.assert_array_equal(trace[name]["value"], value)
+        np.testing.assert_array_equal(values[name], value)
+    log_joint = case.module.label_log_joint(case.params, case.data, n_items=N_ITEMS)
+    expected = logsumexp(np.asarray(log_joint, dtype=float), axis=1)
+    # float32; the item without data has the factor log 1
+    np.testing.assert_allclose(values["labels"], expected, rtol=1e-5, atol=1e-6)
 
 
 # Invariants
@@ -120,15 +172,6 @@ def test_posterior_rows_sum_to_one(case):
 
 def test_an_item_without_data_has_the_prevalence(case):
     np.testing.assert_allclose(posterior_of(case)[0], case.params.prevalence, rtol=1e-6)
-
-
-def test_the_labels_factor_is_the_marginal_of_the_joint(case):
-    factor = case.trace()["labels"]
-    log_joint = case.module.label_log_joint(case.params, case.data, n_items=N_ITEMS)
-    expected = logsumexp(np.asarray(log_joint, dtype=float), axis=1)
-    # float32; the item without data has the factor log 1
-    np.testing.assert_allclose(factor["fn"].log_factor, expected, rtol=1e-5, atol=1e-6)
-    assert {f.name for f in factor["cond_indep_stack"]} == {"item"}
 
 
 def test_the_order_of_the_entries_does_not_matter(case):
