@@ -148,7 +148,7 @@ def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
     }
     table = pd.DataFrame.from_dict(rows, orient="index").sort_values("elpd", ascending=False)
     n_tasks = len(found[best].pointwise)
-    bad = [f"{name}: {row.n_bad} of {n_tasks}" for name, row in table.iterrows() if row.n_bad]
+    bad = [f"{name}: {loo.n_bad} of {n_tasks}" for name, loo in found.items() if loo.n_bad]
     if bad:
         warnings.warn(
             "the leave-one-out density of some tasks is unreliable (Pareto k above "

@@ -29,6 +29,10 @@ _REFUSED_SHARE = 8
 _ABOVE_MINUS_ONE = -1 + 2**-24
 """Above -1 by one step of single precision: keeps erfinv and log1p finite."""
 
+_LARGE = 4_096
+"""Entries from which on it pays to propose for refused entries only."""
+
+_Proposal = tuple[Float[Array, " entry"], Bool[Array, " entry"]]
 _Carry = tuple[Int[Array, ""], Float[Array, " entry"], Bool[Array, " entry"]]
 
 
@@ -50,41 +54,48 @@ def log_dirichlet(
 def log_gamma(rng_key: PRNGKeyArray, shape: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """Logarithm of one Gamma(shape, 1) draw for each entry of `shape`, all above 0."""
     # Few calls of the generator, each of them wide: every call costs compilation time.
-    key_first, key_rest = jax.random.split(rng_key)
+    key_boost, key_rounds = jax.random.split(rng_key)
     flat = shape.ravel()
     small = flat < 1
-    uniform = jax.random.uniform(key_first, (3, flat.shape[0]), flat.dtype)
     d = jnp.where(small, flat + 1, flat) - 1 / 3
-    draws = jnp.log(d) + _passed(key_rest, d, *_proposal(uniform[:2], d))
-    return jnp.where(small, draws + jnp.log1p(-uniform[2]) / flat, draws).reshape(shape.shape)
+    draws = jnp.log(d) + _accepted(key_rounds, d)
+    boost = jnp.log1p(-jax.random.uniform(key_boost, flat.shape, flat.dtype)) / flat
+    return jnp.where(small, draws + boost, draws).reshape(shape.shape)
 
 
-def _passed(
-    rng_key: PRNGKeyArray,
-    d: Float[Array, " entry"],
-    log_v: Float[Array, " entry"],
-    passes: Bool[Array, " entry"],
-) -> Float[Array, " entry"]:
-    """log v of proposals that pass, the refused ones replaced until they do."""
-    n_entries = d.shape[0]
-    n_room = min(n_entries, n_entries // _REFUSED_SHARE + 32)
+def _accepted(rng_key: PRNGKeyArray, d: Float[Array, " entry"]) -> Float[Array, " entry"]:
+    """log v of proposals that pass, made round by round until all entries have one."""
 
-    def again(carry: _Carry) -> _Carry:
+    def propose(n_rounds: Int[Array, ""], d: Float[Array, " entry"]) -> _Proposal:
+        key = jax.random.fold_in(rng_key, n_rounds)
+        return _proposal(jax.random.uniform(key, (2, *d.shape), d.dtype), d)
+
+    def everywhere(carry: _Carry) -> _Carry:
+        n_rounds, log_v, passes = carry
+        proposal, passes_now = propose(n_rounds, d)
+        return n_rounds + 1, jnp.where(passes, log_v, proposal), passes | passes_now
+
+    def where_refused(carry: _Carry) -> _Carry:
         n_rounds, log_v, passes = carry
         (refused,) = jnp.nonzero(~passes, size=n_room, fill_value=n_entries)
-        uniform = jax.random.uniform(jax.random.fold_in(rng_key, n_rounds), (2, n_room), d.dtype)
-        proposal = _proposal(uniform, d.at[refused].get(mode="fill", fill_value=1.0))
+        proposal, passes_now = propose(n_rounds, d.at[refused].get(mode="fill", fill_value=1.0))
         # Unused places of `refused` point past the end, where writes are dropped.
-        log_v = log_v.at[refused].set(proposal[0], mode="drop")
-        return n_rounds + 1, log_v, passes.at[refused].set(proposal[1], mode="drop")
+        log_v = log_v.at[refused].set(proposal, mode="drop")
+        return n_rounds + 1, log_v, passes.at[refused].set(passes_now, mode="drop")
 
-    start = (jnp.zeros((), jnp.uint32), log_v, passes)
-    return jax.lax.while_loop(lambda carry: ~carry[2].all(), again, start)[1]
+    n_entries = d.shape[0]
+    n_room = n_entries // _REFUSED_SHARE
+    start = (jnp.zeros((), int), jnp.zeros_like(d), jnp.zeros(d.shape, bool))
+    # Compiling the second kind of round takes longer than it can save on a small array.
+    is_large = n_entries >= _LARGE
+    if is_large:
+        start = everywhere(start)
+    return jax.lax.while_loop(
+        lambda carry: ~carry[2].all(), where_refused if is_large else everywhere, start
+    )[1]
 
 
-def _proposal(
-    uniform: Float[Array, "2 entry"], d: Float[Array, " entry"]
-) -> tuple[Float[Array, " entry"], Bool[Array, " entry"]]:
+def _proposal(uniform: Float[Array, "2 entry"], d: Float[Array, " entry"]) -> _Proposal:
     """log v and whether it passes, once per entry."""
     # The least uniform is 0, where erfinv(-1) is infinite.
     x = jnp.sqrt(2.0) * erfinv(jnp.maximum(2 * uniform[0] - 1, _ABOVE_MINUS_ONE))

@@ -14,7 +14,7 @@ import numpy as np
 import numpyro
 import pandas as pd
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd.aggregation.protocol import as_annotations
@@ -330,7 +330,7 @@ def _posterior_predictive(
 
 @partial(jax.jit, static_argnames=("model", "sizes"))
 def _simulate_prior(
-    keys: PRNGKeyArray, labels: Labels, prior: Any, *, model: ModuleType, sizes: Sizes
+    keys: Key[Array, " draw"], labels: Labels, prior: Any, *, model: ModuleType, sizes: Sizes
 ) -> tuple[dict[str, Array], Int[Array, "draw label"]]:
     def simulate(key: PRNGKeyArray) -> tuple[dict[str, Array], Int[Array, " label"]]:
         drawn = model.simulate(key, labels.item, labels.worker, **sizes._asdict(), prior=prior)
@@ -341,7 +341,7 @@ def _simulate_prior(
 
 @partial(jax.jit, static_argnames=("model", "n_items"))
 def _simulate_posterior(
-    keys: PRNGKeyArray,
+    keys: Key[Array, " draw"],
     params: dict[str, Array],
     labels: Labels,
     *,

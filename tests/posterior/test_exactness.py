@@ -1,0 +1,205 @@
+"""Samplers against posteriors that are enumerated: every assignment of classes, no sampling.
+
+Four tasks, three workers, eight labels. Given the classes (and, for MACE, the coins) all parameters
+integrate out in closed form, so the whole posterior is a sum over 16 (or 16 x 256) terms.
+"""
+
+from itertools import product
+
+import arviz as az
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+import bayescrowd as bc
+from bayescrowd.models import dawid_skene, mace, one_coin
+from bayescrowd.posterior.container import group_of
+
+MATRIX = [["a", "a", "b"], ["b", "b", None], ["a", None, None], ["b", "a", None]]
+ANN = bc.Annotations.from_matrix(MATRIX)
+ITEM, WORKER, LABEL = ANN.task_codes, ANN.worker_codes, ANN.label_codes
+N_ITEMS, N_WORKERS, N_CLASSES = 4, 3, 2
+
+CASES = [
+    (dawid_skene, "gibbs"),
+    (dawid_skene, "nuts"),
+    (mace, "gibbs"),
+    pytest.param(one_coin, "gibbs", marks=pytest.mark.slow),
+    pytest.param(one_coin, "nuts", marks=pytest.mark.slow),
+    pytest.param(mace, "nuts", marks=pytest.mark.slow),
+]
+LENGTHS = {"gibbs": {"draws": 4000}, "nuts": {"draws": 600, "warmup": 300}}
+
+N_ERRORS = 4.0
+"""Monte-Carlo standard errors allowed; 20 quantities leave the band once in 800 keys."""
+
+
+def log_dirichlet_multinomial(counts, concentration):
+    """Log probability of a sequence with these counts."""
+    counts, concentration = np.asarray(counts, float), np.asarray(concentration, float)
+    total, n = concentration.sum(), counts.sum()
+    return (
+        gammaln(total)
+        - gammaln(total + n)
+        + (gammaln(concentration + counts) - gammaln(concentration)).sum()
+    )
+
+
+def mean_row(counts, concentration):
+    row = np.asarray(counts, float) + concentration
+    return row / row.sum()
+
+
+def dawid_skene_terms():
+    """Log weight, assignment and parameter means of each term."""
+    prior = dawid_skene.Prior()
+    right, wrong = prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4
+    rows = np.where(np.eye(2, dtype=bool), right, wrong)
+    for truth in map(np.array, product(range(2), repeat=N_ITEMS)):
+        counts = np.zeros((N_WORKERS, 2, 2))
+        np.add.at(counts, (WORKER, truth[ITEM], LABEL), 1)
+        weight, prevalence = prevalence_term(truth, prior)
+        weight += sum(
+            log_dirichlet_multinomial(counts[k, j], rows[j]) for k in range(3) for j in range(2)
+        )
+        confusion = [[mean_row(counts[k, j], rows[j]) for j in range(2)] for k in range(3)]
+        yield weight, truth, {"prevalence": prevalence, "confusion": np.array(confusion)}
+
+
+def one_coin_terms():
+    prior = one_coin.Prior()
+    coin = np.array([prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4])
+    for truth in map(np.array, product(range(2), repeat=N_ITEMS)):
+        counts = np.zeros((N_WORKERS, 2))
+        np.add.at(counts, (WORKER, (truth[ITEM] != LABEL).astype(int)), 1)
+        weight, prevalence = prevalence_term(truth, prior)
+        weight += sum(log_dirichlet_multinomial(row, coin) for row in counts)
+        accuracy = np.array([mean_row(row, coin)[0] for row in counts])
+        yield weight, truth, {"prevalence": prevalence, "accuracy": accuracy}
+
+
+def mace_terms():
+    prior = mace.Prior()
+    coin = np.array([prior.knowing, prior.spamming])
+    for truth in map(np.array, product(range(2), repeat=N_ITEMS)):
+        prevalence_weight, prevalence = prevalence_term(truth, prior)
+        can_know = truth[ITEM] == LABEL
+        for knew in map(np.array, product(*([0, 1] if able else [0] for able in can_know))):
+            coins, spam = np.zeros((N_WORKERS, 2)), np.zeros((N_WORKERS, 2))
+            np.add.at(coins, (WORKER, 1 - knew), 1)
+            np.add.at(spam, (WORKER, LABEL), 1 - knew)
+            weight = prevalence_weight + sum(
+                log_dirichlet_multinomial(coins[k], coin)
+                + log_dirichlet_multinomial(spam[k], np.full(2, prior.strategy))
+                for k in range(N_WORKERS)
+            )
+            means = {
+                "prevalence": prevalence,
+                "competence": np.array([mean_row(row, coin)[0] for row in coins]),
+                "strategy": np.array([mean_row(row, np.full(2, prior.strategy)) for row in spam]),
+            }
+            yield weight, truth, means
+
+
+def prevalence_term(truth, prior):
+    counts = np.bincount(truth, minlength=2)
+    concentration = np.full(2, prior.prevalence)
+    return log_dirichlet_multinomial(counts, concentration), mean_row(counts, concentration)
+
+
+TERMS = {dawid_skene: dawid_skene_terms, one_coin: one_coin_terms, mace: mace_terms}
+
+
+def enumerated(model):
+    """Exact label probabilities [item, cls] and posterior means of the parameters."""
+    weights, truths, means = zip(*TERMS[model](), strict=True)
+    share = np.exp(np.array(weights) - logsumexp(weights))
+    probas = np.einsum("t,tik->ik", share, np.eye(2)[np.array(truths)])
+    names = means[0]
+    return probas, {
+        name: sum(s * m[name] for s, m in zip(share, means, strict=True)) for name in names
+    }
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    """Draws of each case, sampled once."""
+    drawn = {}
+
+    def draw(model, method):
+        if (model, method) not in drawn:
+            drawn[model, method] = bc.sample_posterior(
+                model, ANN, method, seed=3, predictive=False, **LENGTHS[method]
+            )
+        return drawn[model, method]
+
+    return draw
+
+
+def label_draws(model, post):
+    """P(class | labels, parameters) of each draw, [chain, draw, item, cls]."""
+    group = group_of(post, "posterior")
+    params = model.Params(*(jnp.asarray(group[name].to_numpy()) for name in model.Params._fields))
+    labels = dawid_skene.Labels(*map(jnp.asarray, (ITEM, WORKER, LABEL)))
+
+    def one(params):
+        return model.label_posterior(params, labels, n_items=N_ITEMS)
+
+    return np.asarray(jax.jit(jax.vmap(jax.vmap(one)))(params), dtype=float)
+
+
+def errors_of_means(draws):
+    """Monte-Carlo standard error of the mean of each entry of [chain, draw, ...]."""
+    flat = draws.reshape(*draws.shape[:2], -1)
+    ess = np.array([az.ess(np.ascontiguousarray(flat[:, :, i])) for i in range(flat.shape[2])])
+    return (flat.std(axis=(0, 1)) / np.sqrt(ess)).reshape(draws.shape[2:])
+
+
+def assert_means(draws, expected):
+    gap = np.abs(draws.mean(axis=(0, 1)) - expected)
+    np.testing.assert_array_less(gap, N_ERRORS * errors_of_means(draws))
+
+
+# Four tasks hardly determine the names of their classes, and the package says so.
+pytestmark = pytest.mark.filterwarnings("ignore:label switching", "ignore:the crowd is hardly")
+
+
+@pytest.mark.parametrize(("model", "method"), CASES)
+def test_parameters_have_the_enumerated_means(posterior, model, method):
+    group = group_of(posterior(model, method), "posterior")
+    _, means = enumerated(model)
+    for name, expected in means.items():
+        assert_means(group[name].to_numpy().astype(float), expected)
+
+
+@pytest.mark.parametrize(("model", "method"), CASES)
+def test_labels_have_the_enumerated_probabilities(posterior, model, method):
+    post = posterior(model, method)
+    probas, _ = enumerated(model)
+    draws = label_draws(model, post)
+    assert_means(draws, probas)
+    np.testing.assert_allclose(bc.label_posterior(post), draws.mean(axis=(0, 1)), atol=1e-5)
+
+
+def test_gibbs_and_nuts_have_the_same_quantiles(posterior):
+    # the share of one sampler's draws below the other's quartiles, in standard errors of both
+    gibbs, nuts = (
+        group_of(posterior(dawid_skene, method), "posterior")["confusion"].to_numpy()
+        for method in ("gibbs", "nuts")
+    )
+    for k, j in product(range(N_WORKERS), range(2)):
+        for quantile in (0.25, 0.5, 0.75):
+            cut = np.quantile(gibbs[..., k, j, j], quantile)
+            below = [(draws[..., k, j, j] < cut).astype(float) for draws in (gibbs, nuts)]
+            error = np.hypot(*(errors_of_means(b[..., None])[0] for b in below))
+            assert abs(below[0].mean() - below[1].mean()) < N_ERRORS * error
+
+
+def test_control_the_posterior_of_another_prior_is_told_apart(posterior):
+    post = posterior(dawid_skene, "gibbs")
+    draws = label_draws(dawid_skene, post)
+    probas, _ = enumerated(one_coin)
+    with pytest.raises(AssertionError, match="ordered"):
+        assert_means(draws, probas)

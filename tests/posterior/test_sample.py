@@ -1,0 +1,236 @@
+"""One call from labels to draws: groups, ids, determinism, edges and refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescrowd as bc
+from bayescrowd.models import dawid_skene, naive_bayes, one_coin
+from bayescrowd.posterior import chains, sample
+from bayescrowd.posterior.container import group_names, group_of, load, save
+
+SMALL = bc.Annotations.from_matrix([["a", "a"], ["b", "b"]])
+
+
+def again(awkward, **options):
+    """The posterior of the fixture's labels, in its compiled form."""
+    return bc.sample_posterior(
+        dawid_skene, awkward[0], **{"chains": 3, "draws": 400, "seed": 1, **options}
+    )
+
+
+# The result
+
+
+def test_all_groups_are_there(post):
+    assert set(group_names(post)) == {
+        *("posterior", "label_posterior", "sample_stats", "alignment", "log_likelihood"),
+        *("prior", "prior_predictive", "posterior_predictive", "observed_data", "constant_data"),
+    }
+
+
+def test_draws_are_named_by_the_users_ids(post, awkward):
+    ann, _ = awkward
+    group = group_of(post, "posterior")
+    assert group["prevalence"].dims == ("chain", "draw", "cls")
+    assert group["confusion"].dims == ("chain", "draw", "worker", "cls", "observed")
+    assert group["confusion"].shape == (3, 400, 8, 3, 3)
+    for dim, ids in (("worker", ann.workers), ("cls", ann.classes), ("observed", ann.classes)):
+        assert list(group.indexes[dim]) == list(ids)
+    np.testing.assert_allclose(group["confusion"].sum("observed"), 1, rtol=1e-5)
+
+
+def test_label_posterior_is_in_the_order_of_the_labels(post, awkward):
+    ann, truth = awkward
+    table = bc.label_posterior(post)
+    assert list(table.index) == list(ann.tasks)
+    assert list(table.columns) == list(ann.classes)
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-5)
+    # 85 % right answers of five workers: two wrong tasks in 39 would be rare
+    assert (table.idxmax(axis=1) == truth)[:39].sum() >= 36
+
+
+def test_a_task_without_labels_has_the_prevalence(post):
+    prevalence = group_of(post, "posterior")["prevalence"].mean(["chain", "draw"])
+    np.testing.assert_allclose(bc.label_posterior(post).iloc[39], prevalence, rtol=1e-4)
+
+
+def test_a_worker_without_labels_has_the_prior(post):
+    confusion = group_of(post, "posterior")["confusion"].sel(worker=7).to_numpy()
+    expected = np.where(np.eye(3, dtype=bool), 0.6, 0.2)
+    # independent draws: a share of mean m has variance m (1 - m) / 9 with eight pseudo-labels
+    error = np.sqrt(expected * (1 - expected) / 9 / 1200)
+    np.testing.assert_array_less(np.abs(confusion.mean(axis=(0, 1)) - expected), 4 * error)
+
+
+def test_one_label_moves_one_row_a_little(post):
+    confusion = group_of(post, "posterior")["confusion"].mean(["chain", "draw"]).sel(worker=6)
+    rows = confusion.to_numpy()
+    assert 0.6 < rows.diagonal().max() < (4.8 + 1) / 9 + 0.03
+    assert (rows.diagonal() > 0.55).all()
+
+
+def test_an_unused_class_is_rare_and_nothing_breaks(post):
+    table = bc.label_posterior(post)
+    assert table["maybe"][:39].max() < 0.5
+    assert np.isfinite(group_of(post, "log_likelihood")["labels"]).all()
+
+
+def test_log_likelihoods_sum_to_the_total(post):
+    total = group_of(post, "log_likelihood")["labels"].sum("task")
+    statistics = group_of(post, "sample_stats")["marginal_log_likelihood"]
+    np.testing.assert_allclose(total, statistics, rtol=1e-4)
+
+
+def test_predictive_draws_look_like_labels(post, awkward):
+    ann, _ = awkward
+    for name in ("prior_predictive", "posterior_predictive"):
+        label = group_of(post, name)["label"]
+        assert label.dims == ("chain", "draw", "judgement")
+        assert label.sizes["judgement"] == ann.n_labels
+        assert set(np.unique(label)) <= {0, 1, 2}
+    drawn = group_of(post, "posterior_predictive")
+    assert set(drawn.indexes["draw"]) <= set(range(400))
+
+
+def test_results_survive_a_file(post, tmp_path):
+    save(post, tmp_path / "fit.nc")
+    loaded = load(tmp_path / "fit.nc")
+    pd.testing.assert_frame_equal(bc.label_posterior(loaded), bc.label_posterior(post))
+    assert loaded.attrs["model"] == "dawid_skene"
+    assert str(bc.diagnose(loaded)) == str(bc.diagnose(post))
+
+
+# Determinism
+
+
+def test_the_seed_decides(post, awkward):
+    same = again(awkward)
+    for name in group_names(post):
+        assert group_of(same, name).equals(group_of(post, name))
+    other = again(awkward, seed=2)
+    assert not group_of(other, "posterior").equals(group_of(post, "posterior"))
+
+
+def test_tables_and_row_order_make_no_difference(post, awkward):
+    frame = awkward[0].to_frame().sample(frac=1, random_state=0)
+    from_table = bc.Annotations.from_frame(frame, classes=["maybe", "no", "yes"])
+    assert from_table.n_labels == awkward[0].n_labels  # ids without labels are gone, though
+    shuffled = bc.Annotations.from_codes(
+        *(codes[::-1] for codes in (awkward[0].task_codes, awkward[0].worker_codes)),
+        awkward[0].label_codes[::-1],
+        tasks=awkward[0].tasks,
+        workers=awkward[0].workers,
+        classes=awkward[0].classes,
+    )
+    same = again((shuffled, None))
+    assert group_of(same, "posterior").equals(group_of(post, "posterior"))
+
+
+# Starts, label switching, interruption
+
+
+def test_a_point_estimate_can_be_the_start(awkward):
+    probas = bc.DawidSkene().fit(awkward[0]).probas_
+    started = again(awkward, init=probas, warmup=0)
+    assert (bc.label_posterior(started).idxmax(axis=1) == awkward[1])[:39].sum() >= 36
+
+
+def test_mirrored_chains_are_renamed_and_reported(awkward):
+    wrong = bc.DawidSkene().fit(awkward[0]).probas_[["maybe", "yes", "no"]]
+    wrong.columns = ["maybe", "no", "yes"]
+    # a prior without a preference among the classes leaves chains where they start
+    even = dawid_skene.Prior(accuracy=1 / 3)
+    with pytest.warns(UserWarning, match="chain 0, 1, 2 were renamed to agree with the crowd"):
+        mirrored = again(awkward, init=wrong, warmup=0, draws=100, prior=even)
+    assert (bc.label_posterior(mirrored).idxmax(axis=1) == awkward[1])[:39].sum() >= 36
+    assert group_of(mirrored, "alignment")["is_renamed"].all()
+    assert "were renamed" in bc.diagnose(mirrored).verdict
+
+
+@pytest.mark.filterwarnings("ignore:label switching")
+def test_spammers_are_reported(awkward):
+    labels = awkward[0]
+    noise = np.random.default_rng(0).integers(1, 3, size=labels.n_labels)
+    spam = bc.Annotations.from_codes(
+        labels.task_codes,
+        labels.worker_codes,
+        noise,
+        tasks=labels.tasks,
+        workers=labels.workers,
+        classes=labels.classes,
+    )
+    with pytest.warns(UserWarning, match="hardly better than guessing"):
+        again((spam, None))
+
+
+def test_ctrl_c_returns_the_draws_so_far(awkward, monkeypatch):
+    calls = 0
+    advance = chains._advance
+
+    def interrupted(*arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls > 6:
+            raise KeyboardInterrupt
+        return advance(*arguments, **options)
+
+    monkeypatch.setattr(chains, "_advance", interrupted)
+    monkeypatch.setattr(chains, "BLOCK_SECONDS", 1e9)
+    with pytest.warns(UserWarning, match="interrupted after 100 of 400 draws"):
+        part = again(awkward)
+    assert group_of(part, "posterior").sizes["draw"] == 100
+    assert part.attrs["is_complete"] == 0
+
+
+def test_ctrl_c_before_the_first_draw_is_passed_on(awkward, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chains, "_advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        again(awkward)
+
+
+# Bad input
+
+
+BAD = [
+    ({"draws": 0}, ValueError, "draws=0: expected at least 1"),
+    ({"chains": 0}, ValueError, "chains=0: expected at least 1"),
+    ({"warmup": -1}, ValueError, "warmup=-1: expected at least 0"),
+    ({"method": "hmc"}, ValueError, "method='hmc': expected one of gibbs, nuts"),
+    ({"init": "zero"}, ValueError, "init='zero': expected 'votes', 'random' or a table"),
+    ({"init": pd.DataFrame({"a": [1.0]})}, ValueError, "a probability for each task and class"),
+    ({"prior": dawid_skene.Prior(prevalence=float("nan"))}, ValueError, "prior.prevalence=nan"),
+    ({"prior": dawid_skene.Prior(accuracy=float("inf"))}, ValueError, "prior.accuracy=inf"),
+    ({"prior": dawid_skene.Prior(prevalence=-1.0)}, ValueError, "gives no distribution"),
+    ({"prior": dawid_skene.Prior(accuracy=1.5)}, ValueError, "gives no distribution"),
+    ({"prior": one_coin.Prior()}, TypeError, "expected bayescrowd.models.dawid_skene.Prior"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), BAD)
+def test_wrong_options_are_refused(options, error, message):
+    # the types are checked by the hook of the tests; the function itself is what users call
+    with pytest.raises(error, match=message):
+        unchecked(dawid_skene, SMALL, **options)
+
+
+def test_models_of_other_data_are_refused():
+    with pytest.raises(
+        TypeError, match=r"naive_bayes does not model crowd labels \(it lacks Labels"
+    ):
+        bc.sample_posterior(naive_bayes, SMALL)
+
+
+def test_models_without_a_gibbs_sampler_are_refused():
+    with pytest.raises(ValueError, match="item_difficulty has no Gibbs sampler, use NUTS"):
+        bc.sample_posterior(bc.models.item_difficulty, SMALL)
+
+
+def unchecked(*arguments, **options):
+    function = sample.sample_posterior
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function(*arguments, **options)
