@@ -41,6 +41,7 @@ METHODS = {
     "glad": Method("GLAD", "EM with worker ability and task difficulty"),
     "mace": Method("MACE", "EM with workers who know or spam"),
     "dawid-skene": Method("DawidSkene", "EM with a confusion matrix per worker"),
+    "selective": Method("SelectiveDawidSkene", "Dawid–Skene without workers who know nothing"),
     "spectral": Method("SpectralDawidSkene", "Dawid–Skene from a start by moments"),
 }
 """Every method by the name a user types; simple ones first."""

@@ -12,6 +12,7 @@ a marker or a line style says as well.
 from bayescrowd.plots.fits import convergence, method_comparison
 from bayescrowd.plots.overview import demo
 from bayescrowd.plots.selection import score_curve, selection_errors, unexplained_pairs
+from bayescrowd.plots.stagewise import information_map, stagewise_course
 from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
 
@@ -19,11 +20,13 @@ __all__ = [
     "confusion_matrix",
     "convergence",
     "demo",
+    "information_map",
     "label_uncertainty",
     "method_comparison",
     "reliability",
     "score_curve",
     "selection_errors",
+    "stagewise_course",
     "unexplained_pairs",
     "worker_map",
     "worker_recovery",

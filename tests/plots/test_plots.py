@@ -43,6 +43,9 @@ ERRORS = pd.DataFrame(
 PICTURES = {
     "confusion_matrix": lambda est, data, ax: plots.confusion_matrix(est, 3, ax),
     "convergence": lambda est, data, ax: plots.convergence(est, ax),
+    "information_map": lambda est, data, ax: plots.information_map(
+        bc.pairwise_mutual_information(data.annotations), ax
+    ),
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
     "reliability": lambda est, data, ax: plots.reliability(est.probas_, data.truth, ax),
@@ -50,6 +53,9 @@ PICTURES = {
         bc.MutualInformationSelector(10).fit(data.annotations), ax
     ),
     "selection_errors": lambda est, data, ax: plots.selection_errors(ERRORS, ax),
+    "stagewise_course": lambda est, data, ax: plots.stagewise_course(
+        bc.StagewiseEM(3).fit(data.annotations), "n_informative", ax
+    ),
     "unexplained_pairs": lambda est, data, ax: plots.unexplained_pairs(
         bc.MDPD(3, n_init=1).fit(data.annotations), ax
     ),
