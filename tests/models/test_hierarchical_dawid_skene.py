@@ -219,6 +219,7 @@ def test_sites_carry_their_axes():
 # Reference: NumPyro's own enumeration of the discrete classes
 
 
+@pytest.mark.slow
 def test_log_density_equals_the_enumerated_model():
     funsor = pytest.importorskip("numpyro.contrib.funsor", exc_type=ImportError)
     enumerated = funsor.enum(funsor.config_enumerate(enumerated_model), -3)
