@@ -57,10 +57,10 @@ def check_crowd(post: Container) -> CrowdChecks:
     Examples:
         >>> import bayescrowd as bc
         >>> from bayescrowd.posterior.checks import check_crowd
-        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aaa"), list("bba")])
-        >>> post = bc.sample_posterior(bc.models.dawid_skene, ann, chains=2, draws=50, warmup=10)
-        >>> check_crowd(post).agreement["observed"].to_dict()
-        {(0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.5}
+        >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
+        >>> post = bc.sample_posterior(bc.models.dawid_skene, labels, chains=2, draws=50, warmup=10)
+        >>> list(check_crowd(post).vote_entropy.index)
+        ['mean', 'standard deviation', 'share unanimous']
     """
     codes = group_of(post, "constant_data")
     probability = group_of(post, "label_posterior")["probability"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import arviz as az
@@ -22,9 +23,12 @@ import xarray as xr
 from jaxtyping import Float
 
 from bayescrowd.posterior.alignment import Alignment, complaints
-from bayescrowd.posterior.container import Container, dataset_of, group_names, group_of
+from bayescrowd.posterior.container import Container, assemble, dataset_of, group_names, group_of
 
 __all__ = ["Diagnosis", "compare", "diagnose"]
+
+arviz: Any = az
+"""ArviZ without its types, which differ from one version to the next."""
 
 MOST_RHAT = 1.01
 """R-hat above which chains disagree (Vehtari et al. 2021, section 4)."""
@@ -76,10 +80,12 @@ def diagnose(post: Container) -> Diagnosis:
 
     Examples:
         >>> import bayescrowd as bc
-        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aaa"), list("bba")])
-        >>> post = bc.sample_posterior(bc.models.dawid_skene, ann, chains=1, draws=20)
-        >>> print(bc.diagnose(post).verdict[:28])
-        Do not trust these draws: on
+        >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
+        >>> post = bc.sample_posterior(
+        ...     bc.models.dawid_skene, labels, chains=1, draws=20, predictive=False
+        ... )
+        >>> bc.diagnose(post).problems[0]
+        'one chain alone cannot show that chains agree'
     """
     posterior = group_of(post, "posterior")
     table = _table(_watched(post, posterior))
@@ -178,15 +184,15 @@ def _watched(post: Container, posterior: xr.Dataset) -> xr.Dataset:
 def _table(watched: xr.Dataset) -> pd.DataFrame:
     """The worst entry of each variable; chains too short for a statistic make it NaN."""
     measures = {
-        "rhat": (lambda: az.rhat(watched), np.max),
-        "ess_bulk": (lambda: az.ess(watched, method="bulk"), np.min),
-        "ess_tail": (lambda: az.ess(watched, method="tail"), np.min),
+        "rhat": (partial(arviz.rhat, watched), np.max),
+        "ess_bulk": (partial(arviz.ess, watched, method="bulk"), np.min),
+        "ess_tail": (partial(arviz.ess, watched, method="tail"), np.min),
     }
     columns = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # short chains; the verdict says so in words
         for measure, (compute, worst) in measures.items():
-            result: Any = compute()
+            result = compute()
             columns[measure] = {
                 name: float(worst(result[name].to_numpy())) for name in watched.data_vars
             }
@@ -199,7 +205,7 @@ def _convergence_problems(table: pd.DataFrame, n_chains: int) -> list[str]:
         problems.append("one chain alone cannot show that chains agree")
     worst = table["rhat"].fillna(np.inf).idxmax()
     if not (table["rhat"] <= MOST_RHAT).all():
-        value = table["rhat"][worst]
+        value = float(table["rhat"].max(skipna=False))
         problems.append(
             f"chains disagree about {worst} (R-hat {value:.2f}, should be below {MOST_RHAT})"
             if np.isfinite(value)
@@ -246,16 +252,26 @@ class _Loo:
 def _loo(name: str, post: Container) -> _Loo:
     if "log_likelihood" not in group_names(post):
         raise ValueError(f"{name!r} has no log-likelihoods: sample it with log_likelihood=True")
+    # A task without labels has the log-likelihood 0 in all draws, which says nothing.
+    labelled = np.unique(group_of(post, "constant_data")["task_code"].to_numpy())
+    log_likelihood = group_of(post, "log_likelihood")[["labels"]].isel(task=labelled)
+    alone = assemble({"posterior": log_likelihood, "log_likelihood": log_likelihood})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ's own about Pareto k; `compare` counts them
-        result = az.loo(post, pointwise=True, var_name="labels")
-    by_task = result["elpd_i" if hasattr(result, "elpd_i") else "loo_i"]
-    return _Loo(
-        elpd=float(result["elpd" if hasattr(result, "elpd_i") else "elpd_loo"]),
-        p=float(result["p" if hasattr(result, "elpd_i") else "p_loo"]),
-        pointwise=np.asarray(by_task, dtype=float),
-        n_bad=int((np.asarray(result["pareto_k"]) > MOST_PARETO_K).sum()),
-    )
+        result = arviz.loo(
+            alone, pointwise=True, var_name="labels", reff=_relative_ess(log_likelihood["labels"])
+        )
+    names = ("elpd", "p", "elpd_i") if hasattr(result, "elpd_i") else ("elpd_loo", "p_loo", "loo_i")
+    elpd, p, pointwise = (np.asarray(result[name], dtype=float) for name in names)
+    n_bad = int((np.asarray(result["pareto_k"]) > MOST_PARETO_K).sum())
+    return _Loo(elpd=float(elpd), p=float(p), pointwise=pointwise, n_bad=n_bad)
+
+
+def _relative_ess(log_likelihood: xr.DataArray) -> float:
+    """Effective share of the draws, which sets how much of the weights' tail is smoothed."""
+    total = log_likelihood.sum("task").to_numpy()
+    ess = float(arviz.ess(np.ascontiguousarray(total, dtype=float)))
+    return min(1.0, ess / total.size) if np.isfinite(ess) else 1.0
 
 
 def _check_same_labels(posteriors: Mapping[str, Container]) -> None:

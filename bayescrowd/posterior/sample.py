@@ -99,12 +99,13 @@ def sample_posterior(
 
     Examples:
         >>> import bayescrowd as bc
-        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aaa"), list("bba")])
-        >>> post = bc.sample_posterior(bc.models.dawid_skene, ann, chains=2, draws=50, warmup=10)
+        >>> crowd = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0)
+        >>> model = bc.models.dawid_skene
+        >>> post = bc.sample_posterior(model, crowd.annotations, chains=2, draws=50, warmup=10)
         >>> post.posterior["confusion"].dims
         ('chain', 'draw', 'worker', 'cls', 'observed')
-        >>> bc.label_posterior(post).idxmax(axis=1).to_list()
-        ['a', 'b', 'a', 'b']
+        >>> bc.metrics.error_rate(bc.label_posterior(post), crowd.truth) < 0.1
+        True
     """
     _check_model(model)
     _check_numbers(method, chains, draws, warmup)

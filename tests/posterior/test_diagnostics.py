@@ -8,7 +8,7 @@ import bayescrowd as bc
 from bayescrowd.posterior.container import assemble, dataset_of, group_of
 
 
-def container(draws, *, log_likelihood=None, diverging=None, codes=(0, 0, 1)):
+def container(draws, *, log_likelihood=None, diverging=None, codes=(0, 1, 2)):
     groups = {"posterior": dataset_of({"rate": (("chain", "draw"), draws)})}
     if diverging is not None:
         groups["sample_stats"] = dataset_of({"diverging": (("chain", "draw"), diverging)})
@@ -108,7 +108,15 @@ def test_unreliable_tasks_are_counted():
         assert bc.compare(posteriors)["n_bad"].to_list() == [1]
 
 
-def test_a_real_posterior_is_compared(post, awkward):
+def test_tasks_without_labels_play_no_role():
+    levels = np.array([-1.0, -2.0, 0.0])
+    values = log_likelihoods(levels, 1)
+    values[:, :, 2] = 0.0
+    labelled = container(normal(), log_likelihood=values, codes=(0, 1, 1))
+    np.testing.assert_allclose(bc.compare({"a": labelled})["elpd"], [-3.0], atol=0.02)
+
+
+def test_a_real_posterior_is_compared(post):
     table = bc.compare({"dawid_skene": post})
     total = group_of(post, "log_likelihood")["labels"].sum("task").mean()
     # leaving tasks out costs density; 39 tasks of at most six labels in three classes
@@ -118,7 +126,7 @@ def test_a_real_posterior_is_compared(post, awkward):
 
 def test_posteriors_of_other_labels_are_refused():
     first = container(normal(), log_likelihood=log_likelihoods(-1.0, 0))
-    other = container(normal(), log_likelihood=log_likelihoods(-1.0, 0), codes=(0, 1, 1))
+    other = container(normal(), log_likelihood=log_likelihoods(-1.0, 0), codes=(0, 2, 1))
     with pytest.raises(ValueError, match="'a' and 'b' are posteriors of different labels"):
         bc.compare({"a": first, "b": other})
 
