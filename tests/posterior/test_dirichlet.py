@@ -31,7 +31,7 @@ def test_control_another_shape_is_told_apart():
 
 
 def test_dirichlet_draws_have_beta_marginals():
-    concentration = jnp.tile(jnp.array([0.7, 2.0, 5.3]), (N_DRAWS, 1))
+    concentration = jnp.tile(jnp.array([0.7, 2.0, 5.3], dtype=jnp.float32), (N_DRAWS, 1))
     rows = np.exp(np.asarray(draw_rows(jax.random.key(1), concentration), dtype=float))
     np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-5)
     for column, alpha in enumerate([0.7, 2.0, 5.3]):
@@ -41,7 +41,7 @@ def test_dirichlet_draws_have_beta_marginals():
 
 def test_dirichlet_entries_have_the_covariance():
     alpha = np.array([0.7, 2.0, 5.3])
-    concentration = jnp.tile(jnp.asarray(alpha), (N_DRAWS, 1))
+    concentration = jnp.tile(jnp.asarray(alpha, dtype=jnp.float32), (N_DRAWS, 1))
     rows = np.exp(np.asarray(draw_rows(jax.random.key(2), concentration), dtype=float))
     mean = alpha / alpha.sum()
     expected = (np.diag(mean) - np.outer(mean, mean)) / (alpha.sum() + 1)
@@ -51,7 +51,7 @@ def test_dirichlet_entries_have_the_covariance():
 
 @pytest.mark.parametrize("concentration", [1e-3, 1e-2, 1e8])
 def test_extreme_concentrations_stay_finite(concentration):
-    rows = draw_rows(jax.random.key(0), jnp.full((N_DRAWS, 3), concentration))
+    rows = draw_rows(jax.random.key(0), jnp.full((N_DRAWS, 3), concentration, dtype=jnp.float32))
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(np.exp(rows).sum(axis=1), 1, rtol=1e-5)
 

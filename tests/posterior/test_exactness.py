@@ -24,13 +24,13 @@ N_ITEMS, N_WORKERS, N_CLASSES = 4, 3, 2
 
 CASES = [
     (dawid_skene, "gibbs"),
-    (dawid_skene, "nuts"),
-    (mace, "gibbs"),
+    pytest.param(dawid_skene, "nuts", marks=pytest.mark.slow),
+    pytest.param(mace, "gibbs", marks=pytest.mark.slow),
     pytest.param(one_coin, "gibbs", marks=pytest.mark.slow),
     pytest.param(one_coin, "nuts", marks=pytest.mark.slow),
     pytest.param(mace, "nuts", marks=pytest.mark.slow),
 ]
-LENGTHS = {"gibbs": {"draws": 4000}, "nuts": {"draws": 600, "warmup": 300}}
+LENGTHS = {"gibbs": {"draws": 4000}, "nuts": {"draws": 1000, "warmup": 500}}
 
 N_ERRORS = 4.0
 """Monte-Carlo standard errors allowed; 20 quantities leave the band once in 800 keys."""
@@ -183,6 +183,7 @@ def test_labels_have_the_enumerated_probabilities(posterior, model, method):
     np.testing.assert_allclose(bc.label_posterior(post), draws.mean(axis=(0, 1)), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gibbs_and_nuts_have_the_same_quantiles(posterior):
     # the share of one sampler's draws below the other's quartiles, in standard errors of both
     gibbs, nuts = (

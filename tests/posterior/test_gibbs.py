@@ -127,36 +127,54 @@ def test_numpyro_drives_the_kernel(num_chains, chain_method):
 N_RANKED = 31
 """Thinned draws per simulation: ranks 0 to 31."""
 
+N_THIN, N_WARM = 20, 5
+"""Sweeps between two of them, and how many are thrown away first."""
 
-@partial(jax.jit, static_argnames=("n_simulations",))
-def ranks(rng_key, sampled_prior, n_simulations):
+
+def simulated(rng, prior, n_simulations):
+    """Parameters drawn from the prior and labels drawn from them; NumPy compiles nothing."""
+    right, wrong = prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4
+    rows = np.where(np.eye(2, dtype=bool), right, wrong)
+    prevalence = rng.dirichlet(np.full(2, prior.prevalence), size=n_simulations)
+    confusion = np.stack([rng.dirichlet(row, size=(n_simulations, 4)) for row in rows], axis=2)
+    truth = (rng.random((n_simulations, 12)) < prevalence[:, 1:]).astype(int)
+    says_one = confusion[np.arange(n_simulations)[:, None], WORKER, truth[:, ITEM], 1]
+    label = (rng.random(says_one.shape) < says_one).astype(int)
+    params = dawid_skene.Params(jnp.asarray(prevalence), jnp.asarray(confusion))
+    return params, jnp.asarray(label)
+
+
+@jax.jit
+def ranks_of(keys, params, label, sampled_prior):
     """Ranks of simulated parameters among their posterior draws (Talts et al. 2018)."""
 
-    def one(key):
-        key_truth, key_start, key_warm, key_draws = jax.random.split(key, 4)
-        drawn = dawid_skene.simulate(key_truth, ITEM, WORKER, **SIZES)
-        state = gibbs.start(
-            key_start,
-            gibbs.vote_shares(drawn.labels, n_items=12, n_classes=2),
-            sampled_prior,
-            model=dawid_skene,
-            n_workers=4,
-        )
+    def one(simulation):
+        key, params, label = simulation
+        labels = Labels(ITEM, WORKER, label)
+        probas = gibbs.vote_shares(labels, n_items=12, n_classes=2)
+        state = gibbs.start(key, probas, sampled_prior, model=dawid_skene, n_workers=4)
 
-        def sweep(i, carry, key):
+        def sweep(i, state):
             return gibbs.sweep(
-                jax.random.fold_in(key, i), carry, drawn.labels, sampled_prior, model=dawid_skene
+                jax.random.fold_in(key, i), state, labels, sampled_prior, model=dawid_skene
             )
 
-        def thinned(state, key):
-            state = jax.lax.fori_loop(0, 20, partial(sweep, key=key), state)
-            return state, quantities(state.params)
+        def thinned(i, carry):
+            state, rank = carry
+            state = jax.lax.fori_loop(N_THIN * i, N_THIN * (i + 1), sweep, state)
+            is_below = quantities(state.params) < quantities(params)
+            return state, rank + jnp.where(i >= N_WARM, is_below, False)
 
-        state = jax.lax.fori_loop(0, 100, partial(sweep, key=key_warm), state)
-        _, draws = jax.lax.scan(thinned, state, jax.random.split(key_draws, N_RANKED))
-        return (draws < quantities(drawn.params)).sum(axis=0)
+        start = (state, jnp.zeros(3, int))
+        return jax.lax.fori_loop(0, N_WARM + N_RANKED, thinned, start)[1]
 
-    return jax.lax.map(one, jax.random.split(rng_key, n_simulations))
+    return jax.lax.map(one, (keys, params, label))
+
+
+def ranks(seed, sampled_prior, n_simulations):
+    params, label = simulated(np.random.default_rng(seed), Prior(), n_simulations)
+    keys = jax.random.split(jax.random.key(seed), n_simulations)
+    return np.asarray(ranks_of(keys, params, label, sampled_prior))
 
 
 def quantities(params):
@@ -183,13 +201,13 @@ def ecdf_band(n_simulations, level=1e-3):
 
 
 def test_calibrated_on_simulated_crowds():
-    found = np.asarray(ranks(jax.random.key(7), Prior(), 256))
+    found = ranks(7, Prior(), 256)
     assert (chi_square_p_values(found) > 1e-3).all()
     assert ecdf_gap(found) < ecdf_band(256)
 
 
 def test_control_a_wrong_prior_is_not_calibrated():
-    found = np.asarray(ranks(jax.random.key(7), Prior(accuracy=0.75), 256))
+    found = ranks(7, Prior(accuracy=0.75), 256)
     assert (chi_square_p_values(found) < 1e-3).any()
     assert ecdf_gap(found) > ecdf_band(256)
 
