@@ -13,11 +13,13 @@ from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     METHODS,
     Commands,
+    add_reading_options,
     comma_separated,
     make_estimator,
     method_name,
     natural_number,
     positive_number,
+    read_labels,
 )
 from bayescrowd.cli.text import aligned, counted
 
@@ -108,26 +110,7 @@ def add_to(commands: Commands) -> None:
     )
     output.add_argument("--json", action="store_true", help="print one JSON document")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
-    reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--format",
-        choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
-        help="default: by extension and content",
-    )
-    for role in ("task", "worker", "label"):
-        reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
-    reading.add_argument(
-        "--classes",
-        type=comma_separated,
-        metavar="A,B,...",
-        help="the classes in order; default: those found, in natural order",
-    )
-    reading.add_argument(
-        "--duplicates",
-        choices=("keep", "error", "first", "last"),
-        default="keep",
-        help="repeated judgements of one task by one worker; default: %(default)s",
-    )
+    add_reading_options(parser)
     fitting = parser.add_argument_group("fitting")
     fitting.add_argument("--seed", type=natural_number, metavar="N", help="default: 0")
     fitting.add_argument(
@@ -170,18 +153,10 @@ def _run(args: argparse.Namespace) -> int:
 def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.cli.progress import iterations, stage
     from bayescrowd.metrics import score_table
-    from bayescrowd.reading import read_annotations, read_truth
+    from bayescrowd.reading import read_truth
 
     with stage(f"reading {args.labels}"):
-        annotations = read_annotations(
-            args.labels,
-            args.format,
-            task=args.task,
-            worker=args.worker,
-            label=args.label,
-            classes=args.classes,
-            duplicates=args.duplicates,
-        )
+        annotations = read_labels(args)
         known: dict[str, pd.Series | None] = {"gold": None, "truth": None}
         for name in known:
             if path := getattr(args, name):

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
+    from bayescrowd.annotations import Annotations
 
 __all__ = [
     "METHODS",
     "Commands",
     "Parser",
+    "add_reading_options",
     "comma_separated",
     "make_estimator",
     "method_name",
     "natural_number",
     "positive_number",
+    "read_labels",
 ]
 
 
@@ -80,6 +83,45 @@ def make_estimator(name: str, **options: int | None) -> Aggregator:
         if option not in known:
             raise ValueError(f"{name} has no option --{option.replace('_', '-')}")
     return estimator.set_params(**given)
+
+
+def add_reading_options(parser: Parser) -> None:
+    """Declare how the file of judgements, `args.labels`, is read; see `read_labels`."""
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--format",
+        choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
+        help="default: by extension and content",
+    )
+    for role in ("task", "worker", "label"):
+        reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
+    reading.add_argument(
+        "--classes",
+        type=comma_separated,
+        metavar="A,B,...",
+        help="the classes in order; default: those found, in natural order",
+    )
+    reading.add_argument(
+        "--duplicates",
+        choices=("keep", "error", "first", "last"),
+        default="keep",
+        help="repeated judgements of one task by one worker; default: %(default)s",
+    )
+
+
+def read_labels(args: argparse.Namespace) -> Annotations:
+    """Read the file of judgements as the reading options say."""
+    from bayescrowd.reading import read_annotations
+
+    return read_annotations(
+        args.labels,
+        args.format,
+        task=args.task,
+        worker=args.worker,
+        label=args.label,
+        classes=args.classes,
+        duplicates=args.duplicates,
+    )
 
 
 def method_name(text: str) -> str:

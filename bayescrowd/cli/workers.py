@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import Commands, comma_separated, natural_number, positive_number
+from bayescrowd.cli.arguments import (
+    Commands,
+    add_reading_options,
+    natural_number,
+    positive_number,
+    read_labels,
+)
 from bayescrowd.cli.text import aligned, counted
 
 if TYPE_CHECKING:
@@ -93,26 +99,7 @@ def add_to(commands: Commands) -> None:
     output.add_argument("--plot", metavar="FILE", help="draw the scores")
     output.add_argument("--json", action="store_true", help="print one JSON document")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
-    reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--format",
-        choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
-        help="default: by extension and content",
-    )
-    for role in ("task", "worker", "label"):
-        reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
-    reading.add_argument(
-        "--classes",
-        type=comma_separated,
-        metavar="A,B,...",
-        help="the classes in order; default: those found, in natural order",
-    )
-    reading.add_argument(
-        "--duplicates",
-        choices=("keep", "error", "first", "last"),
-        default="keep",
-        help="repeated judgements of one task by one worker; default: %(default)s",
-    )
+    add_reading_options(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -157,18 +144,9 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 def _read(args: argparse.Namespace) -> Annotations:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.reading import read_annotations
 
     with stage(f"reading {args.labels}"):
-        return read_annotations(
-            args.labels,
-            args.format,
-            task=args.task,
-            worker=args.worker,
-            label=args.label,
-            classes=args.classes,
-            duplicates=args.duplicates,
-        )
+        return read_labels(args)
 
 
 def _selected(args: argparse.Namespace, annotations: Annotations) -> MutualInformationSelector:
