@@ -69,6 +69,7 @@ def test_the_spectral_method_on_the_smallest_crowd(tmp_path, crowd):
     assert {outcome.verdict for outcome in outcomes.values()} == {"matches"}
 
 
+@pytest.mark.slow
 def test_without_truth_nothing_is_lost_on_the_smallest_crowd(tmp_path, crowd):
     crowd("bluebird")
     outcomes = measured(only("Bird, without truth"), tmp_path)

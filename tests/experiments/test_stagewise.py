@@ -151,6 +151,7 @@ def test_control_figure_3_claims_can_fail(changed, text):
     assert not figure_3(**changed)[text].holds
 
 
+@pytest.mark.slow
 def test_figure_4_is_measured_and_drawn():
     made = experiment("figure4")
     values = made.measure("draw", 0)

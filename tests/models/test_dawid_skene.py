@@ -220,6 +220,7 @@ def test_sites_carry_their_axes():
 # Reference: NumPyro's own enumeration of the discrete classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1))
 def test_log_density_equals_the_enumerated_model(seed):
     params = params_of(seed)
@@ -254,6 +255,7 @@ def assert_frequencies(draws, probabilities):
     np.testing.assert_array_less(np.abs(shares - probabilities), 4.5 * error)
 
 
+@pytest.mark.slow
 def test_simulated_parameters_have_the_prior_means():
     n_workers = 4000
     empty = jnp.zeros(0, dtype=int)

@@ -232,6 +232,7 @@ def test_log_density_equals_the_enumerated_model():
 # Recovery
 
 
+@pytest.mark.slow
 def test_simulated_workers_scatter_around_the_crowd_as_the_strengths_say():
     n_workers = 4000
     empty = jnp.zeros(0, dtype=int)

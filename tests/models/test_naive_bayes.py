@@ -276,6 +276,7 @@ def assert_frequencies(draws, probabilities):
     np.testing.assert_array_less(np.abs(shares - probabilities), 4.5 * error)
 
 
+@pytest.mark.slow
 def test_simulated_parameters_have_the_prior_moments():
     # as many features as draws: 2,000 of two values and 2,000 of three
     n_values = (2, 3) * 2000

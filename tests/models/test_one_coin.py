@@ -209,6 +209,7 @@ def assert_frequencies(draws, probabilities):
     np.testing.assert_array_less(np.abs(shares - probabilities), 4.5 * error)
 
 
+@pytest.mark.slow
 def test_simulated_accuracies_have_the_prior_mean_and_variance():
     n_workers = 4000
     empty = jnp.zeros(0, dtype=int)
