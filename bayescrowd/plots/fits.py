@@ -85,11 +85,12 @@ def method_comparison(
         ax.annotate(
             f"{value:.1%}",
             (value, row),
-            xytext=(0, 7),
+            xytext=(-7, 0),
             textcoords="offset points",
-            ha="center",
+            ha="right",
+            va="center",
             fontsize="small",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the dashed line
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the grid
         )
     known = accuracy if reference is None else np.append(accuracy, reference)
     if reference is not None:
@@ -102,8 +103,8 @@ def method_comparison(
             color=GREY,
             fontsize="small",
         )
-    margin = 0.12 * max(float(np.ptp(known)), 0.02)
-    ax.set_xlim(known.min() - margin, known.max() + margin)
+    spread = max(float(np.ptp(known)), 0.02)
+    ax.set_xlim(known.min() - 0.25 * spread, known.max() + 0.12 * spread)  # room for the numbers
     ax.set_ylim(len(table) - 0.2, -0.7)
     ax.set_yticks(rows, [str(name) for name in table.index])
     ax.tick_params(axis="y", length=0)
