@@ -54,8 +54,8 @@ def draw_table(outcomes: Sequence[Outcome], title: str) -> Figure:
 
 
 def _draw_legend(axes: Axes, n_rows: int) -> None:
-    x = 0.0
+    x = -0.75  # from the left edge: a table of two columns has no room otherwise
     for kind, colour in _COLOURS.items():
         axes.add_patch(Rectangle((x, n_rows + 0.3), 0.16, 0.26, facecolor=colour))
         axes.text(x + 0.22, n_rows + 0.43, kind, va="center", fontsize=8)
-        x += 0.55 + 0.09 * len(kind)
+        x += 0.42 + 0.05 * len(kind)

@@ -221,7 +221,7 @@ def test_sites_carry_their_axes():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.parametrize("seed", range(3))
 def test_log_density_equals_the_enumerated_model(seed):
     params = params_of(seed)
     kwargs = {**SIZES, "prior": PRIOR}
