@@ -34,7 +34,16 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-__all__ = ["EMResult", "Estimate", "Incidence", "Sweep", "log_floored", "maximise", "observed"]
+__all__ = [
+    "EMResult",
+    "Estimate",
+    "Incidence",
+    "Sweep",
+    "log_floored",
+    "maximise",
+    "observed",
+    "report_iteration",
+]
 
 LOG_FLOOR = -690.0
 """log of about 1e-300: a forbidden symbol costs this much, and forbidding all classes is no NaN."""
@@ -214,6 +223,13 @@ def observed(observer: Observer) -> Iterator[None]:
         _observer.reset(token)
 
 
+def report_iteration(iteration: int, objective: float) -> None:
+    """Tell the observer, if there is one, of an iteration; for loops other than `maximise`."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(iteration, objective)
+
+
 def maximise(
     labels: Incidence,
     posterior: Float[np.ndarray, "item cls"],
@@ -238,13 +254,11 @@ def maximise(
     sweep = labels.sweep(estimate, out) if estimate is not None else labels.start(posterior)
     trace: list[float] = []
     converged = False
-    observer = _observer.get()
     while len(trace) < n_iter and not converged:
         estimate = m_step(sweep, estimate)
         sweep = labels.sweep(estimate, out)
         trace.append(sweep.log_likelihood + estimate.penalty)
-        if observer is not None:
-            observer(len(trace), trace[-1])
+        report_iteration(len(trace), trace[-1])
         converged = tol > 0 and len(trace) > 1 and trace[-1] - trace[-2] < tol * labels.n_labels
     assert estimate is not None  # one iteration at least
     return EMResult(estimate, out, sweep.counts, sweep.log_likelihood, np.array(trace), converged)
