@@ -21,7 +21,10 @@ from jax.nn import log_softmax
 from jax.scipy.special import erfinv
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["log_dirichlet", "log_gamma"]
+__all__ = ["LOG_LEAST", "dirichlet_rows", "log_dirichlet", "log_gamma"]
+
+LOG_LEAST = -80.0
+"""Floor of log probabilities, above the least normal number of single precision (-87)."""
 
 _REFUSED_SHARE = 8
 """Room for refused entries: one in eight, where one in twenty is refused at most."""
@@ -49,6 +52,26 @@ def log_dirichlet(
         (True, True)
     """
     return log_softmax(log_gamma(rng_key, concentration), axis=-1)
+
+
+def dirichlet_rows(
+    rng_key: PRNGKeyArray, concentration: Float[Array, "*batch outcome"]
+) -> Float[Array, "*batch outcome"]:
+    """One Dirichlet draw per row; outcomes of concentration zero do not exist and get zero.
+
+    The others get at least exp(`LOG_LEAST`), so that their logarithms are finite.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> rows = dirichlet_rows(jax.random.key(0), jnp.array([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0]]))
+        >>> (rows > 0).tolist()
+        [[True, False, True], [False, True, False]]
+    """
+    exists = concentration > 0
+    log_gammas = log_gamma(rng_key, jnp.where(exists, concentration, 1.0))
+    log_rows = log_softmax(jnp.where(exists, log_gammas, -jnp.inf), axis=-1)
+    return jnp.where(exists, jnp.exp(jnp.maximum(log_rows, LOG_LEAST)), 0.0)
 
 
 def log_gamma(rng_key: PRNGKeyArray, shape: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
