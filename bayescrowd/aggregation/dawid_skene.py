@@ -205,6 +205,8 @@ class DawidSkene(EMAggregator):
         [1.0, 1.0, 0.6]
     """
 
+    _model_name = "dawid_skene"
+
     def _log_confusions(
         self,
         counts: Float[np.ndarray, "worker cls observed"],

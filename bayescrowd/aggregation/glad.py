@@ -147,6 +147,8 @@ class GLAD(Aggregator):
         [0.4, 0.26, 0.26, 0.4]
     """
 
+    _model_name = "item_difficulty"
+
     def __init__(
         self,
         *,

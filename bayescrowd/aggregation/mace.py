@@ -108,6 +108,8 @@ class MACE(Aggregator):
         [1.0, 0.0]
     """
 
+    _model_name = "mace"
+
     def __init__(
         self,
         *,

@@ -43,6 +43,8 @@ class OneCoinDawidSkene(EMAggregator):
         ['a', 'c', 'b', 'a']
     """
 
+    _model_name = "one_coin"
+
     def __init__(
         self,
         *,

@@ -78,6 +78,8 @@ class Aggregator(BaseEstimator):
     tol: float
     _unsettled_hint: ClassVar[str] = ""
     """What else a method has to say when it stops before it has settled."""
+    _model_name: ClassVar[str | None] = None
+    """The module of `bayescrowd.models` that tells the same story of the labels, if one does."""
 
     @abstractmethod
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
@@ -114,6 +116,7 @@ class Aggregator(BaseEstimator):
         self.n_iter_ = len(found.trace)
         self.converged_ = found.converged
         self._crowd_confusion = mean_rows(found.counts)
+        self._annotations, self._has_gold = ann, bool((fixed >= 0).any())
         return self
 
     def fit_predict(self, data: Any, gold: Gold = None) -> pd.Series:
@@ -139,6 +142,52 @@ class Aggregator(BaseEstimator):
         return pd.DataFrame(
             self._posterior_of_new(ann, known), index=ann.tasks, columns=self.classes_
         )
+
+    def posterior(self, **options: Any) -> Any:
+        """Draw from the posterior of the method's model given the labels of the fit.
+
+        The point estimate says which answer is the most probable, the draws how far to believe
+        it. The model has priors of its own (`prior=`), not the pseudo-counts of the estimator.
+
+        Args:
+            **options: those of `bayescrowd.sample_posterior`. Without `method` it is Gibbs where
+                the model has it, else NUTS. Gibbs chains start from `probas_` unless `init` says
+                otherwise, and so look around where the point estimate is; `init="random"` finds
+                out whether there are other places. Without `seed` it is that of the estimator.
+
+        Returns:
+            ArviZ's container, see `bayescrowd.sample_posterior`.
+
+        Raises:
+            TypeError: the method has no generative model.
+            ValueError: the fit knew the truth of some tasks, which the samplers do not take.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
+            >>> post = bc.DawidSkene().fit(labels).posterior(chains=2, draws=50, progress=False)
+            >>> bc.label_posterior(post).shape
+            (30, 3)
+        """
+        if self._model_name is None:
+            raise TypeError(
+                f"{type(self).__name__} has no generative model to draw from; expected an "
+                "estimator such as DawidSkene, OneCoinDawidSkene, MACE or GLAD"
+            )
+        check_is_fitted(self)
+        if self._has_gold:
+            raise ValueError(
+                "the fit was told the truth of some tasks (gold), which the samplers do not take: "
+                "fit without gold for a posterior"
+            )
+        from bayescrowd import models
+        from bayescrowd.posterior.gibbs import conjugate_models
+        from bayescrowd.posterior.sample import sample_posterior
+
+        method = "gibbs" if self._model_name in conjugate_models() else "nuts"
+        defaults = {"method": method, "init": self.probas_, "seed": self.seed}
+        model = getattr(models, self._model_name)
+        return sample_posterior(model, self._annotations, **(defaults | options))
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]

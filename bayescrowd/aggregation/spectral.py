@@ -124,6 +124,8 @@ class SpectralDawidSkene(Aggregator):
         True
     """
 
+    _model_name = "dawid_skene"
+
     def __init__(
         self,
         *,
