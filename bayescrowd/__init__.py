@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.spectral import SpectralDawidSkene as SpectralDawidSkene
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.annotations import Annotations as Annotations
+    from bayescrowd.budgeted.bleafs import BLeafs as BLeafs
+    from bayescrowd.budgeted.rivals import BiasedRobin as BiasedRobin
+    from bayescrowd.budgeted.rivals import ExploreThenCommit as ExploreThenCommit
+    from bayescrowd.budgeted.rivals import PosteriorMeanGreedy as PosteriorMeanGreedy
+    from bayescrowd.budgeted.rivals import RoundRobin as RoundRobin
+    from bayescrowd.budgeted.rivals import TsGreedy as TsGreedy
+    from bayescrowd.budgeted.simulation import simulate_budget as simulate_budget
+    from bayescrowd.budgeted.space import FeatureSpace as FeatureSpace
     from bayescrowd.datasets import Dataset as Dataset
     from bayescrowd.datasets import TableDataset as TableDataset
     from bayescrowd.datasets import load_dataset as load_dataset
@@ -52,22 +60,29 @@ _SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
 
 _NAMES = {
     "Annotations": "bayescrowd.annotations",
+    "BLeafs": "bayescrowd.budgeted.bleafs",
+    "BiasedRobin": "bayescrowd.budgeted.rivals",
     "Dataset": "bayescrowd.datasets",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
     "EigenRatio": "bayescrowd.aggregation.singular_vectors",
+    "ExploreThenCommit": "bayescrowd.budgeted.rivals",
+    "FeatureSpace": "bayescrowd.budgeted.space",
+    "GLAD": "bayescrowd.aggregation.glad",
     "GhoshSVD": "bayescrowd.aggregation.singular_vectors",
     "KOS": "bayescrowd.aggregation.kos",
-    "GLAD": "bayescrowd.aggregation.glad",
     "MACE": "bayescrowd.aggregation.mace",
     "MDPD": "bayescrowd.mixture.mdpd",
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
     "MutualInformationSelector": "bayescrowd.selection.workers",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
+    "PosteriorMeanGreedy": "bayescrowd.budgeted.rivals",
+    "RoundRobin": "bayescrowd.budgeted.rivals",
     "SelectiveDawidSkene": "bayescrowd.selection.selective",
     "SpectralDawidSkene": "bayescrowd.aggregation.spectral",
     "StagewiseEM": "bayescrowd.mixture.stagewise",
     "TableDataset": "bayescrowd.datasets",
+    "TsGreedy": "bayescrowd.budgeted.rivals",
     "Wawa": "bayescrowd.aggregation.majority",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
     "compare": "bayescrowd.posterior.diagnostics",
@@ -80,6 +95,7 @@ _NAMES = {
     "read_truth": "bayescrowd.reading",
     "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers",
+    "simulate_budget": "bayescrowd.budgeted.simulation",
 }
 
 __all__ = ["__version__", *_SUBMODULES, *_NAMES]

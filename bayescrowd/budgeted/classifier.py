@@ -1,0 +1,134 @@
+"""The classifier that a policy leaves behind: naive Bayes over the selected features' channels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.special import log_softmax
+
+from bayescrowd.budgeted.belief import Reader
+from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.vocabulary import listed, plain
+
+__all__ = ["Classifier"]
+
+
+class Classifier:
+    """Tells the class of an instance from noisy labels of a few features.
+
+    Cells of a table of instances hold a label; or a list of several labels of the same feature of
+    the same instance; or nothing (None, NaN, an empty list) where the feature is not known.
+
+    Args:
+        space: classes, their prior, and the features' values.
+        readers: what the labels of each selected feature say, by its name.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import bayescrowd as bc
+        >>> space = bc.FeatureSpace(classes=["cat", "dog"], features={"says": ["meow", "woof"]})
+        >>> policy = bc.RoundRobin(space, budget=8, n_features=1)
+        >>> while (query := policy.ask()) is not None:
+        ...     policy.tell(query, {"cat": "meow", "dog": "woof"}[query.target])
+        >>> classifier = policy.result().classifier
+        >>> classifier.predict(pd.DataFrame({"says": ["woof", "meow"]})).to_list()
+        ['dog', 'cat']
+    """
+
+    def __init__(self, space: FeatureSpace, readers: Mapping[Hashable, Reader]) -> None:
+        self.classes = tuple(space.classes)
+        self.features = tuple(readers)
+        self._space = space
+        self._readers = dict(readers)
+
+    def predict_proba(self, instances: pd.DataFrame) -> pd.DataFrame:
+        """Probability of each class for each row; other columns are not looked at.
+
+        Raises:
+            ValueError: a selected feature has no column, or a label is not among its values.
+        """
+        labels = self._labels(instances)
+        return pd.DataFrame(
+            self.probabilities(labels), index=instances.index, columns=list(self.classes)
+        )
+
+    def predict(self, instances: pd.DataFrame) -> pd.Series:
+        """The most probable class of each row; the first among equals."""
+        best = self.predict_proba(instances).to_numpy().argmax(axis=1)
+        names = pd.Series(list(self.classes)).take(best)
+        return pd.Series(names.to_numpy(), index=instances.index, name="class")
+
+    def contributions(
+        self, instances: pd.DataFrame, *, target: Hashable, against: Hashable
+    ) -> pd.DataFrame:
+        """What each feature adds to the log-odds of one class against another, in nats.
+
+        The columns, `prior` among them, sum to log P(target) - log P(against) of each row.
+
+        Raises:
+            ValueError: there is no such class; or as in `predict_proba`.
+        """
+        for name in (target, against):
+            if name not in self.classes:
+                raise ValueError(f"no class {name!r}; there are {listed(self.classes)}")
+        one, other = self.classes.index(target), self.classes.index(against)
+        log_prior = np.log(self._space.class_prior)
+        columns: dict[Hashable, Any] = {"prior": log_prior[one] - log_prior[other]}
+        for name, labels in self._labels(instances).items():
+            said = self._readers[name].log_likelihood(labels)
+            columns[name] = said[:, one] - said[:, other]
+        return pd.DataFrame(columns, index=instances.index)
+
+    def probabilities(
+        self, labels: Mapping[Hashable, Int[np.ndarray, "row label"]]
+    ) -> Float[np.ndarray, "row cls"]:
+        """Probability of each class, from labels by feature as positions of values.
+
+        A feature that is absent, or -1, says nothing. Labels that no class can show leave the
+        prior as it is.
+        """
+        known = [name for name in self._readers if name in labels]
+        if not known:
+            raise ValueError(f"expected labels of at least one of {listed(self._readers)}")
+        log_prior = np.log(self._space.class_prior)
+        log_joint = log_prior + sum(self._readers[f].log_likelihood(labels[f]) for f in known)
+        log_joint[np.isneginf(log_joint).all(axis=1)] = log_prior
+        return np.exp(log_softmax(log_joint, axis=1))
+
+    def _labels(self, instances: pd.DataFrame) -> dict[Hashable, Int[np.ndarray, "row label"]]:
+        if not isinstance(instances, pd.DataFrame):
+            raise TypeError(
+                f"instances came as {type(instances).__name__}; expected a pandas table with the "
+                f"columns {listed(self.features)}"
+            )
+        for name in self.features:
+            if name not in instances.columns:
+                raise ValueError(
+                    f"the instances have no column {name!r}; expected {listed(self.features)}"
+                )
+        return {name: self._coded(name, instances[name]) for name in self.features}
+
+    def _coded(self, name: Hashable, column: pd.Series) -> Int[np.ndarray, "row label"]:
+        if not any(_is_several(cell) for cell in column):
+            return self._space.code_column(name, column)[:, None]
+        lists = [list(cell) if _is_several(cell) else [cell] for cell in column]
+        flat = pd.Series(
+            [plain(value) for cell in lists for value in cell],
+            index=[row for row, cell in zip(column.index, lists, strict=True) for _ in cell],
+            dtype=object,
+        )
+        sizes = np.array([len(cell) for cell in lists])
+        codes = np.full((len(lists), max(1, sizes.max(initial=0))), -1)
+        codes[np.arange(codes.shape[1]) < sizes[:, None]] = self._space.code_column(name, flat)
+        return codes
+
+    def __repr__(self) -> str:
+        return f"Classifier({len(self.classes)} classes from {listed(self.features)})"
+
+
+def _is_several(cell: Any) -> bool:
+    return isinstance(cell, list | tuple | set | np.ndarray)

@@ -1,0 +1,153 @@
+"""How well a feature's parameters are known: Nushi et al. 2016, equation 1.
+
+    q_i = sum over y of P(y) / v  sum over values x of  P(|theta_yi^x - mean| <= epsilon),
+
+where ``theta_yi^x`` is Beta(a_x, a_0 - a_x), the marginal of the Dirichlet row. B-LEAFS takes a
+feature in once ``q_i >= 1 - delta``. The paper allows other notions of concentration; all three
+here lie in [0, 1] and rise with the number of observations:
+
+* 'interval': the paper's equation;
+* 'variance': 1 - 4 times the mean variance of a parameter (1/4 is the largest there is);
+* 'hdi': 1 - the mean width of the parameters' 95 % highest-density intervals.
+
+The thresholds follow the paper's guideline: delta_L is what a feature would have after B/N
+observations, RoundRobin's share, and delta_U after B/K, with all values equally frequent. It rises
+with the number of observations, so delta_U < delta_L, and the printed (delta_U - delta_L) / 2 is
+negative: nothing is ever credible. The midpoint (delta_L + delta_U) / 2 is what the text means.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import betainc, betaincinv
+
+from bayescrowd.budgeted.space import FeatureSpace
+
+__all__ = ["Delta", "Measure", "Thresholds", "credibility", "delta_of", "thresholds"]
+
+Measure = Literal["interval", "variance", "hdi"]
+Delta = Literal["midpoint", "upper", "lower", "printed"]
+
+HDI_MASS = 0.95
+
+_GOLDEN = (np.sqrt(5) - 1) / 2
+_N_GOLDEN = 30
+"""Steps of the search for the narrowest interval: the tail is found to 1e-8."""
+
+
+class Thresholds(NamedTuple):
+    """1 - credibility of each feature at two spending levels, before any answer."""
+
+    lower: Float[np.ndarray, " feature"]
+    """After B/N observations (delta_L)."""
+    upper: Float[np.ndarray, " feature"]
+    """After B/K observations (delta_U)."""
+
+
+def credibility(
+    concentration: Float[np.ndarray, "row value"],
+    weights: Float[np.ndarray, " row"],
+    *,
+    epsilon: float = 0.05,
+    measure: Measure = "interval",
+) -> float:
+    """How well the Dirichlet rows of a feature are known, 0 to 1.
+
+    Args:
+        concentration: of each row; all above 0.
+        weights: of each row, summing to 1: P(y) for rows given the class.
+        epsilon: half width of the interval around the mean, for 'interval'.
+        measure: see the module.
+
+    Examples:
+        >>> import numpy as np
+        >>> few, many = np.array([[3.0, 2.0]]), np.array([[60.0, 40.0]])
+        >>> one = np.ones(1)
+        >>> round(credibility(few, one), 3), round(credibility(many, one), 3)
+        (0.172, 0.693)
+    """
+    total = concentration.sum(axis=1, keepdims=True)
+    a, b = concentration, total - concentration
+    mean = a / total
+    if measure == "interval":
+        high, low = np.minimum(mean + epsilon, 1), np.maximum(mean - epsilon, 0)
+        known = betainc(a, b, high) - betainc(a, b, low)
+    elif measure == "variance":
+        known = 1 - 4 * mean * (1 - mean) / (total + 1)
+    else:
+        known = 1 - _hdi_width(a, b)
+    return float(weights @ known.mean(axis=1))
+
+
+def thresholds(
+    space: FeatureSpace,
+    *,
+    budget: float,
+    n_features: int,
+    labels_per_query: int = 1,
+    epsilon: float = 0.05,
+    measure: Measure = "interval",
+) -> Thresholds:
+    """delta_L and delta_U of every feature, from B/N and B/K observations.
+
+    An observation costs `labels_per_query` labels of the feature.
+    """
+    prices = space.label_costs() * labels_per_query
+    shares = {"lower": budget / len(prices), "upper": budget / n_features}
+    found = {}
+    for name, share in shares.items():
+        found[name] = np.array(
+            [
+                1 - _expected(space, v, share / price, epsilon=epsilon, measure=measure)
+                for v, price in zip(space.n_values, prices, strict=True)
+            ]
+        )
+    return Thresholds(lower=found["lower"], upper=found["upper"])
+
+
+def delta_of(delta: Delta | float, limits: Thresholds) -> Float[np.ndarray, " feature"]:
+    """The threshold of each feature; a number is everybody's.
+
+    Raises:
+        ValueError: it is neither a number nor a known rule.
+    """
+    rules = {
+        "midpoint": (limits.lower + limits.upper) / 2,
+        "lower": limits.lower,
+        "upper": limits.upper,
+        "printed": (limits.upper - limits.lower) / 2,
+    }
+    if isinstance(delta, str):
+        if delta not in rules:
+            raise ValueError(
+                f"delta={delta!r}: expected a number or one of {', '.join(get_args(Delta))}"
+            )
+        return rules[delta]
+    return np.full(len(limits.lower), float(delta))
+
+
+def _expected(
+    space: FeatureSpace, n_values: int, n: float, *, epsilon: float, measure: Measure
+) -> float:
+    """Credibility after n observations in the classes' shares, all values equally frequent."""
+    rows = space.strength + n * space.class_prior[:, None] / n_values * np.ones(n_values)
+    return credibility(rows, space.class_prior, epsilon=epsilon, measure=measure)
+
+
+def _hdi_width(
+    a: Float[np.ndarray, "row value"], b: Float[np.ndarray, "row value"]
+) -> Float[np.ndarray, "row value"]:
+    """Width of the narrowest interval with `HDI_MASS` of Beta(a, b): golden-section search."""
+
+    def width(tail: Float[np.ndarray, "row value"]) -> Float[np.ndarray, "row value"]:
+        return betaincinv(a, b, np.minimum(tail + HDI_MASS, 1)) - betaincinv(a, b, tail)
+
+    low, high = np.zeros_like(a), np.full_like(a, 1 - HDI_MASS)
+    for _ in range(_N_GOLDEN):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        shrink_right = width(left) <= width(right)
+        low, high = np.where(shrink_right, low, left), np.where(shrink_right, right, high)
+    return width((low + high) / 2)

@@ -1,0 +1,342 @@
+"""What can be bought: classes, and features with the values that an answer may take.
+
+A numeric column of a table becomes a feature of few values by a stated rule: with more than ten
+different numbers it is cut at its quantiles into five intervals that hold about as many rows each
+(fewer where ties leave fewer cuts); with ten or less, each number is a value of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from bayescrowd.dataset import TableDataset
+from bayescrowd.vocabulary import listed, natural_key, plain
+
+__all__ = ["CodedTable", "FeatureSpace", "features_and_target"]
+
+MOST_NUMBERS = 10
+"""Different numbers that a numeric column may have before it is cut into intervals."""
+
+N_INTERVALS = 5
+
+
+class CodedTable(NamedTuple):
+    """A labelled table in the codes of a space."""
+
+    values: Int[np.ndarray, "row feature"]
+    """Position of each value in its feature's values, or -1 where it is missing."""
+    target: Int[np.ndarray, " row"]
+    """Position of each row's class."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureSpace:
+    """The classes to tell apart and the features that may be asked about.
+
+    Args:
+        classes: names of at least two classes.
+        features: the possible values of each feature, at least two, by its name.
+        prior: probability of each class, in the order of `classes`; None: all the same.
+        strength: pseudo-observations of each value, given the class, in the symmetric Dirichlet
+            priors. The paper leaves it open; 1 or .5 do well, 3 and more hurt.
+        costs: what one label of a feature costs, by name; 1 for those not named.
+        cuts: of numeric features that are read in intervals, where one interval ends and the next
+            begins, by name; a number at a cut belongs above it.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> space = bc.FeatureSpace(
+        ...     classes=["sparrow", "finch"],
+        ...     features={"beak": ["short", "long"], "crown": ["red", "grey", "brown"]},
+        ...     costs={"crown": 2},
+        ... )
+        >>> space
+        FeatureSpace(2 classes, 2 features of 2 to 3 values)
+    """
+
+    classes: Sequence[Hashable]
+    features: Mapping[Hashable, Sequence[Hashable]]
+    prior: Sequence[float] | Float[np.ndarray, " cls"] | None = None
+    strength: float = 1.0
+    costs: Mapping[Hashable, float] = field(default_factory=dict)
+    cuts: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        classes = tuple(plain(name) for name in self.classes)
+        features = {plain(f): tuple(map(plain, values)) for f, values in self.features.items()}
+        if len(classes) < 2:
+            raise ValueError(f"a space needs two classes or more, got {listed(classes) or 'none'}")
+        _check_distinct(classes, "class")
+        if not features:
+            raise ValueError("a space needs at least one feature")
+        for name, values in features.items():
+            _check_distinct(values, f"feature {name!r}: value")
+            if len(values) < 2:
+                raise ValueError(
+                    f"feature {name!r} has {len(values)} value{'s'[: len(values) != 1]} "
+                    f"({listed(values)}): it tells nothing; expected two or more"
+                )
+        if not self.strength > 0:
+            raise ValueError(f"strength={self.strength}: expected more than 0")
+        costs = dict.fromkeys(features, 1.0)
+        for name, cost in self.costs.items():
+            if name not in features:
+                raise ValueError(f"costs: there is no feature {name!r}")
+            if not 0 < cost < np.inf:
+                raise ValueError(f"costs: feature {name!r} costs {cost}; expected more than 0")
+            costs[name] = float(cost)
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "prior", _checked_prior(self.prior, classes))
+        object.__setattr__(self, "costs", costs)
+        object.__setattr__(self, "cuts", {f: tuple(c) for f, c in self.cuts.items()})
+
+    @classmethod
+    def from_table(
+        cls,
+        table: TableDataset | pd.DataFrame,
+        *,
+        target: Hashable | None = None,
+        strength: float = 1.0,
+        costs: Mapping[Hashable, float] | None = None,
+    ) -> FeatureSpace:
+        """The space of a labelled table: its columns, their values, the classes' frequencies.
+
+        Args:
+            table: a `TableDataset`, or a data frame whose column `target` holds the class.
+            target: the class column of a data frame; not needed for a `TableDataset`.
+            strength: see `FeatureSpace`.
+            costs: see `FeatureSpace`.
+
+        Examples:
+            >>> import pandas as pd
+            >>> import bayescrowd as bc
+            >>> frame = pd.DataFrame(
+            ...     {"size": [1.5, 2.5, 9.0], "wet": ["no", "no", "yes"], "kind": ["a", "a", "b"]}
+            ... )
+            >>> space = bc.FeatureSpace.from_table(frame, target="kind")
+            >>> space.features
+            {'size': (1.5, 2.5, 9.0), 'wet': ('no', 'yes')}
+            >>> space.prior.round(2)
+            array([0.67, 0.33])
+        """
+        frame, classes = features_and_target(table, target)
+        frequency = classes.value_counts(normalize=True, sort=False)
+        names = sorted(frequency.index, key=lambda name: natural_key(plain(name)))
+        values: dict[Hashable, Sequence[Hashable]] = {}
+        cuts: dict[Hashable, Sequence[float]] = {}
+        for name in frame.columns:
+            found = frame[name].dropna()
+            distinct = found.unique()
+            if _is_number(found) and len(distinct) > MOST_NUMBERS:
+                cuts[name] = _quantile_cuts(found)
+                values[name] = _interval_names(cuts[name])
+            else:
+                values[name] = sorted(map(plain, distinct), key=natural_key)
+        return cls(
+            classes=names,
+            features=values,
+            prior=frequency.loc[names].to_numpy(dtype=float),
+            strength=strength,
+            costs={} if costs is None else costs,
+            cuts=cuts,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """Names of the features."""
+        return tuple(self.features)
+
+    @property
+    def n_values(self) -> tuple[int, ...]:
+        """Number of values of each feature."""
+        return tuple(len(values) for values in self.features.values())
+
+    @property
+    def class_prior(self) -> Float[np.ndarray, " cls"]:
+        """Probability of each class."""
+        return np.asarray(self.prior)
+
+    def label_costs(self) -> Float[np.ndarray, " feature"]:
+        """What one label of each feature costs."""
+        return np.array([self.costs[name] for name in self.features], dtype=float)
+
+    def take(self, features: Sequence[int], classes: Sequence[int]) -> FeatureSpace:
+        """The same space with the features and classes at these positions, in this order."""
+        names = self.names
+        kept = [names[f] for f in features]
+        prior = self.class_prior[list(classes)]
+        return FeatureSpace(
+            classes=[self.classes[y] for y in classes],
+            features={name: self.features[name] for name in kept},
+            prior=prior / prior.sum(),
+            strength=self.strength,
+            costs={name: self.costs[name] for name in kept},
+            cuts={name: self.cuts[name] for name in kept if name in self.cuts},
+        )
+
+    def code_of(self, feature: Hashable, value: Any) -> int:
+        """Position of a value among a feature's values; a number falls into its interval.
+
+        Raises:
+            ValueError: the feature has no such value.
+        """
+        value = plain(value)
+        try:
+            return self.features[feature].index(value)
+        except ValueError:
+            pass
+        if feature in self.cuts and _is_finite_number(value):
+            return int(np.searchsorted(self.cuts[feature], value, side="right"))
+        raise ValueError(
+            f"feature {feature!r} has no value {value!r}; expected one of "
+            f"{listed(self.features[feature])}"
+        )
+
+    def code_column(self, feature: Hashable, column: pd.Series) -> Int[np.ndarray, " row"]:
+        """Positions of a column's values, -1 where missing.
+
+        Raises:
+            ValueError: a row holds what is no value of the feature.
+        """
+        row_code, distinct = pd.factorize(column, use_na_sentinel=True)
+        codes = np.full(len(distinct) + 1, -1, dtype=np.int64)
+        for i, value in enumerate(distinct):
+            try:
+                codes[i] = self.code_of(feature, value)
+            except ValueError as error:
+                row = column.index[np.flatnonzero(row_code == i)[0]]
+                raise ValueError(f"row {plain(row)!r}: {error}") from None
+        return codes[row_code]
+
+    def code(
+        self, table: TableDataset | pd.DataFrame, *, target: Hashable | None = None
+    ) -> CodedTable:
+        """A labelled table in the codes of this space.
+
+        Raises:
+            ValueError: a feature is absent, or a value or class is not of this space.
+        """
+        frame, classes = features_and_target(table, target)
+        for name in self.features:
+            if name not in frame.columns:
+                raise ValueError(
+                    f"the table has no column {name!r}; its columns are {listed(frame.columns)}"
+                )
+        known = {name: y for y, name in enumerate(self.classes)}
+        row_code, distinct = pd.factorize(classes)
+        for name in distinct:
+            if plain(name) not in known:
+                raise ValueError(
+                    f"class {plain(name)!r} of the table is not of the space, which has "
+                    f"{listed(self.classes)}"
+                )
+        return CodedTable(
+            np.stack([self.code_column(name, frame[name]) for name in self.features], axis=1),
+            np.array([known[plain(name)] for name in distinct], dtype=np.int64)[row_code],
+        )
+
+    def __repr__(self) -> str:
+        low, high = min(self.n_values), max(self.n_values)
+        values = f"{low}" if low == high else f"{low} to {high}"
+        return (
+            f"FeatureSpace({self.n_classes} classes, {len(self.features)} features of "
+            f"{values} values)"
+        )
+
+
+def features_and_target(
+    table: TableDataset | pd.DataFrame, target: Hashable | None = None
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Features and class of each row of a labelled table.
+
+    Raises:
+        ValueError: there is no such class column, no row, or a row without a class.
+        TypeError: `table` is neither a `TableDataset` nor a data frame.
+    """
+    if isinstance(table, TableDataset):
+        features, classes = table.features, table.target
+    else:
+        frame = table if isinstance(table, pd.DataFrame) else _to_pandas(table)
+        if target is None or target not in frame.columns:
+            raise ValueError(
+                f"target={target!r}: expected the column that holds the class, one of "
+                f"{listed(frame.columns)}"
+            )
+        features, classes = frame.drop(columns=[target]), frame[target]
+    if len(features) == 0:
+        raise ValueError("the table has no rows")
+    if classes.isna().any():
+        row = plain(classes.index[classes.isna().to_numpy()][0])
+        raise ValueError(f"row {row!r} has no class")
+    return features, classes
+
+
+def _to_pandas(table: Any) -> pd.DataFrame:
+    if not hasattr(table, "to_pandas"):
+        raise TypeError(
+            f"the table came as {type(table).__name__}; expected a TableDataset or a data frame"
+        )
+    return table.to_pandas()
+
+
+def _check_distinct(names: tuple[Hashable, ...], what: str) -> None:
+    seen: set[Hashable] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{what} {name!r} is listed twice")
+        seen.add(name)
+
+
+def _checked_prior(
+    prior: Sequence[float] | Float[np.ndarray, " cls"] | None, classes: tuple[Hashable, ...]
+) -> Float[np.ndarray, " cls"]:
+    if prior is None:
+        return np.full(len(classes), 1 / len(classes))
+    shares = np.array(prior, dtype=float)
+    if shares.shape != (len(classes),):
+        raise ValueError(f"prior: expected {len(classes)} numbers, one per class, got {prior!r}")
+    for name, share in zip(classes, shares, strict=True):
+        if not share > 0:
+            raise ValueError(f"prior of class {name!r} is {share}; expected more than 0")
+    if abs(shares.sum() - 1) > 1e-6:
+        raise ValueError(f"prior: the probabilities sum to {shares.sum():.6g}; expected 1")
+    return shares / shares.sum()
+
+
+def _is_number(column: pd.Series) -> bool:
+    is_bool = pd.api.types.is_bool_dtype(column.dtype)
+    return pd.api.types.is_numeric_dtype(column.dtype) and not is_bool
+
+
+def _is_finite_number(value: Any) -> bool:
+    return isinstance(value, int | float) and bool(np.isfinite(value))
+
+
+def _quantile_cuts(column: pd.Series) -> list[float]:
+    shares = np.arange(1, N_INTERVALS) / N_INTERVALS
+    cuts = np.unique(np.quantile(column.to_numpy(dtype=float), shares))
+    cuts = cuts[cuts > column.min()]
+    if len(cuts) == 0:  # the least number has four rows in five
+        cuts = np.sort(column.unique())[1:2]
+    return [float(cut) for cut in cuts]
+
+
+def _interval_names(cuts: Sequence[float]) -> list[str]:
+    shown = [f"{cut:g}" for cut in cuts]
+    if len({*shown}) < len(cuts):
+        shown = [repr(cut) for cut in cuts]
+    inner = [f"{low} to {high}" for low, high in pairwise(shown)]
+    return [f"< {shown[0]}", *inner, f">= {shown[-1]}"]
