@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
     from bayescrowd.posterior.sample import label_posterior as label_posterior
     from bayescrowd.posterior.sample import sample_posterior as sample_posterior
+    from bayescrowd.posterior.workers import worker_posterior as worker_posterior
     from bayescrowd.reading import read_annotations as read_annotations
     from bayescrowd.reading import read_truth as read_truth
     from bayescrowd.selection.selective import SelectiveDawidSkene as SelectiveDawidSkene
@@ -96,6 +97,7 @@ _NAMES = {
     "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers",
     "simulate_budget": "bayescrowd.budgeted.simulation",
+    "worker_posterior": "bayescrowd.posterior.workers",
 }
 
 __all__ = ["__version__", *_SUBMODULES, *_NAMES]

@@ -39,6 +39,12 @@ LEAST_ESS_PER_CHAIN = 100
 MOST_PARETO_K = 0.7
 """Pareto k above which the importance weights of a left-out task are unreliable."""
 
+MOST_STACKING_STEPS = 20_000
+"""Steps of a few microseconds; weights that differ by 0.01 in mixtures alike in score need many."""
+
+STACKING_TOLERANCE = 1e-6
+"""How far, in nats per task, the mixture's score may lie below the best one's (by concavity)."""
+
 MOST_QUANTITIES = 2_000
 """ArviZ takes about a millisecond for each quantity; of more, evenly spaced ones are looked at."""
 
@@ -127,8 +133,11 @@ def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
     Returns:
         One row per model, best first: elpd (expected log predictive density of a new task's
         labels, summed over tasks, nats), its standard error se, p (effective number of
-        parameters), elpd_diff and dse (difference from the best and its standard error), and n_bad
-        (tasks whose Pareto k is above 0.7: their part of elpd is unreliable).
+        parameters), elpd_diff and dse (difference from the best and its standard error), weight
+        (share in the mixture of the models that predicts left-out tasks best, "stacking": Yao,
+        Vehtari, Simpson and Gelman 2018, eq. 3) and n_bad (tasks whose Pareto k is above 0.7:
+        their part of elpd is unreliable). Differences below about 4 nats are too small for their
+        standard errors to mean much (Sivula, Magnusson, Matamoros and Vehtari 2020).
 
     Raises:
         ValueError: nothing to compare, the labels differ, or log-likelihoods were not kept.
@@ -141,6 +150,7 @@ def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
     _check_same_labels(posteriors)
     found = {name: _loo(name, post) for name, post in posteriors.items()}
     best = max(found, key=lambda name: found[name].elpd)
+    weights = _stacking_weights(np.stack([loo.pointwise for loo in found.values()], axis=1))
     rows = {
         name: {
             "elpd": loo.elpd,
@@ -148,9 +158,10 @@ def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
             "p": loo.p,
             "elpd_diff": loo.elpd - found[best].elpd,
             "dse": _standard_error(loo.pointwise - found[best].pointwise),
+            "weight": weight,
             "n_bad": loo.n_bad,
         }
-        for name, loo in found.items()
+        for (name, loo), weight in zip(found.items(), weights, strict=True)
     }
     table = pd.DataFrame.from_dict(rows, orient="index").sort_values("elpd", ascending=False)
     n_tasks = len(found[best].pointwise)
@@ -265,6 +276,20 @@ def _loo(name: str, post: Container) -> _Loo:
     elpd, p, pointwise = (np.asarray(result[name], dtype=float) for name in names)
     n_bad = int((np.asarray(result["pareto_k"]) > MOST_PARETO_K).sum())
     return _Loo(elpd=float(elpd), p=float(p), pointwise=pointwise, n_bad=n_bad)
+
+
+def _stacking_weights(pointwise: Float[np.ndarray, "task model"]) -> Float[np.ndarray, " model"]:
+    """Weights of the mixture with the largest log score; EM climbs to it, as it is concave."""
+    density = np.exp(pointwise - pointwise.max(axis=1, keepdims=True))
+    weights = np.full(density.shape[1], 1 / density.shape[1])
+    for _ in range(MOST_STACKING_STEPS):
+        # One EM step of a mixture with known components; at the optimum no component's mean
+        # share of the density exceeds its weight.
+        gain = (density / (density @ weights)[:, None]).mean(axis=0)
+        weights = weights * gain
+        if gain.max() - 1 < STACKING_TOLERANCE:
+            break
+    return weights / weights.sum()
 
 
 def _relative_ess(log_likelihood: xr.DataArray) -> float:

@@ -1,5 +1,6 @@
 """Verdicts on good, short, stuck and divergent chains; comparison of models."""
 
+import arviz
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,6 +99,39 @@ def test_comparison_by_hand():
     np.testing.assert_allclose(table["elpd_diff"], [0.0, -1.5], atol=0.02)
     np.testing.assert_allclose(table["dse"], [0, np.sqrt(3 * np.var(worse - better))], atol=0.02)
     assert table["n_bad"].to_list() == [0, 0]
+
+
+def test_weights_by_hand():
+    # the one predicts 30 tasks well, the other 10, and neither the rest: shares 3/4 and 1/4
+    good, bad = np.full(40, -1.0), np.full(40, -15.0)
+    first = np.where(np.arange(40) < 30, good, bad)
+    codes = tuple(range(40))
+    table = bc.compare(
+        {
+            name: container(normal(), log_likelihood=log_likelihoods(level, 1, 40), codes=codes)
+            for name, level in (("first", first), ("second", good + bad - first))
+        }
+    )
+    np.testing.assert_allclose(table["weight"], [0.75, 0.25], atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore")  # ArviZ's own, of pandas and of rounding
+def test_weights_and_differences_are_those_of_arviz():
+    rng = np.random.default_rng(3)
+    levels = rng.normal(-2, 0.5, size=(60, 1)) + rng.normal(0, 0.4, size=(60, 3))
+    posteriors = {
+        name: container(
+            normal(), log_likelihood=log_likelihoods(level, k, 60), codes=tuple(range(60))
+        )
+        for k, (name, level) in enumerate(zip("abc", levels.T, strict=True))
+    }
+    table = bc.compare(posteriors)
+    other = arviz.compare(posteriors)
+    assert table.index.to_list() == other.index.to_list()
+    # ArviZ maximises the same concave function by SLSQP, to about three digits
+    np.testing.assert_allclose(table["weight"], other["weight"].astype(float), atol=0.01)
+    # ArviZ 1.x rounds what it prints
+    np.testing.assert_allclose(table["dse"], other["dse"].astype(float), atol=0.06)
 
 
 def test_unreliable_tasks_are_counted():
