@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from bayescrowd.posterior.workers import worker_posterior as worker_posterior
     from bayescrowd.reading import read_annotations as read_annotations
     from bayescrowd.reading import read_truth as read_truth
+    from bayescrowd.selection.averages import Averages as Averages
+    from bayescrowd.selection.averages import Copies as Copies
+    from bayescrowd.selection.multi_selection import MultiSelection as MultiSelection
+    from bayescrowd.selection.multi_selection import (
+        MultiSelectionClassifier as MultiSelectionClassifier,
+    )
     from bayescrowd.selection.selective import SelectiveDawidSkene as SelectiveDawidSkene
     from bayescrowd.selection.workers import (
         MutualInformationSelector as MutualInformationSelector,
@@ -64,6 +70,8 @@ _NAMES = {
     "BLeafs": "bayescrowd.budgeted.bleafs",
     "BiasedRobin": "bayescrowd.budgeted.rivals",
     "Dataset": "bayescrowd.datasets",
+    "Averages": "bayescrowd.selection.averages",
+    "Copies": "bayescrowd.selection.averages",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
     "EigenRatio": "bayescrowd.aggregation.singular_vectors",
     "ExploreThenCommit": "bayescrowd.budgeted.rivals",
@@ -75,6 +83,8 @@ _NAMES = {
     "MDPD": "bayescrowd.mixture.mdpd",
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
+    "MultiSelection": "bayescrowd.selection.multi_selection",
+    "MultiSelectionClassifier": "bayescrowd.selection.multi_selection",
     "MutualInformationSelector": "bayescrowd.selection.workers",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
     "PosteriorMeanGreedy": "bayescrowd.budgeted.rivals",

@@ -1,0 +1,315 @@
+"""Repeat vectors along a budget: the Full and the Scoring algorithm, with costs.
+
+Sabato and Kalai, 'Feature multi-selection among subjective features' (ICML 2013), algorithm 1. The
+value of a repeat vector r is
+
+    obj(r) = b' (Sigma + Diag(v / r))^+ b      over the attributes with r > 0             (line 12)
+
+and the algorithm adds the judgement that raises it most, until the budget is spent. Scoring is the
+same with the diagonal of Sigma alone (line 8).
+
+The paper decomposes a matrix for each candidate at each step. Here nothing is decomposed: obj(r) is
+the variance of the target that r noisy measurements of jointly distributed quantities explain, and
+measurements can be taken in one after the other. With C and c the covariance of the quantities and
+with the target after those taken in so far, one more judgement of a, the first or the tenth, adds
+
+    gain = c[a]^2 / (C[a, a] + v[a]),
+
+and then C loses its column a times itself, over C[a, a] + v[a]: a column of a pivoted Cholesky
+factor. A step costs d times the number of steps before it. Where C[a, a] + v[a] vanishes, the
+judgement says nothing new and gains nothing, as with the pseudo-inverse.
+
+For averages other than the mean, whose variance s[r] is not v / r, the next judgement counts as a
+measurement with the variance 1 / (1/s[r+1] - 1/s[r]), which for the mean is v.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+__all__ = [
+    "MOST_ENUMERATED",
+    "RepeatPath",
+    "Search",
+    "Steps",
+    "best_path",
+    "explained_variance",
+    "greedy_path",
+    "measurement_noise",
+    "repeated_steps",
+]
+
+Search = Literal["cost-benefit", "gain", "exact"]
+
+VANISHING = 1e-11
+"""A measurement whose variance has fallen to this share of its first one tells nothing new."""
+
+MOST_ENUMERATED = 200_000
+"""Repeat vectors that the exact search looks through."""
+
+MOST_UNITS = 10_000
+"""Units of cost in the budget that the exact search can count."""
+
+
+class RepeatPath(NamedTuple):
+    """Repeat vectors, each with what it costs and explains; the first one asks nothing."""
+
+    repeats: Int[np.ndarray, "step attribute"]
+    """How often each attribute is judged."""
+    spent: Float[np.ndarray, " step"]
+    """Cost of the judgements."""
+    explained: Float[np.ndarray, " step"]
+    """Variance of the target that they explain (obj)."""
+
+
+class Steps(NamedTuple):
+    """What can be bought: the next judgement of each attribute."""
+
+    column: Int[np.ndarray, "attribute repeat"]
+    """Which row of the covariance the attribute's first, second, ... judgement measures."""
+    noise: Float[np.ndarray, "attribute repeat"]
+    """With what variance; infinite where there is no such judgement."""
+    cost: Float[np.ndarray, " attribute"]
+    """What it costs."""
+
+
+def greedy_path(
+    covariance: Float[np.ndarray, "row row"],
+    correlation: Float[np.ndarray, "row target"],
+    steps: Steps,
+    *,
+    budget: float,
+    per_cost: bool = True,
+) -> RepeatPath:
+    """Take the judgement with the largest gain until the budget is spent or none gains anything.
+
+    Args:
+        covariance: positive semidefinite, of what is measured.
+        correlation: covariance with each target; gains are summed over targets.
+        steps: what can be bought.
+        budget: most that may be spent.
+        per_cost: look at the gain per unit of cost; if not, at the gain. What the rest of the
+            budget does not suffice for is passed over.
+
+    Examples:
+        Two equally good attributes, the second without noise; then the first is asked again:
+
+        >>> import numpy as np
+        >>> steps = repeated_steps(np.array([[np.inf, 1, 1 / 2, 1 / 3], [np.inf, 0, 0, 0]]), 1.0)
+        >>> greedy_path(np.eye(2), np.ones((2, 1)), steps, budget=3).repeats.tolist()
+        [[0, 0], [0, 1], [1, 1], [2, 1]]
+    """
+    n_attributes, most = steps.noise.shape
+    attribute = np.arange(n_attributes)
+    variance = np.diag(covariance).copy()
+    first = variance[steps.column[:, 0]] + steps.noise[:, 0]
+    negligible = VANISHING * np.where(np.isfinite(first), first, 0.0)
+    residual = correlation.copy()
+    repeats = np.zeros(n_attributes, dtype=np.int64)
+    factor = np.empty((len(variance), 64))
+    path, spent, explained = [repeats.copy()], [0.0], [0.0]
+    least_gain = -1.0
+    slack = 1e-9 * budget  # costs of 0.1 add up to a little more than their sum
+    while True:
+        column = steps.column[attribute, np.minimum(repeats, most - 1)]
+        noise = np.where(
+            repeats < most, steps.noise[attribute, np.minimum(repeats, most - 1)], np.inf
+        )
+        total = variance[column] + noise
+        squares = (residual[column] ** 2).sum(axis=1)
+        gain = np.where(total > negligible, squares / np.where(total > negligible, total, 1.0), 0.0)
+        if least_gain < 0:
+            least_gain = 1e-13 * float(gain.max())
+        gain[spent[-1] + steps.cost > budget + slack] = 0.0
+        best = int(np.argmax(gain / steps.cost if per_cost else gain))
+        if gain[best] <= least_gain:
+            break
+        taken, n_taken = column[best], len(path) - 1
+        if n_taken == factor.shape[1]:
+            factor = np.concatenate([factor, np.empty_like(factor)], axis=1)
+        known = factor[:, :n_taken]
+        scale = math.sqrt(total[best])
+        factor[:, n_taken] = (covariance[taken] - known @ known[taken]) / scale
+        new = factor[:, n_taken]
+        residual -= np.outer(new, residual[taken] / scale)
+        variance = np.maximum(variance - new**2, 0.0)
+        repeats[best] += 1
+        path.append(repeats.copy())
+        spent.append(spent[-1] + float(steps.cost[best]))
+        explained.append(explained[-1] + float(gain[best]))
+    return RepeatPath(np.array(path), np.array(spent), np.array(explained))
+
+
+def repeated_steps(
+    noise: Float[np.ndarray, "attribute repeat"],
+    costs: Float[np.ndarray, " attribute"] | float,
+) -> Steps:
+    """Steps in which every judgement of an attribute measures the same quantity.
+
+    Args:
+        noise: variance of the average of 0, 1, 2, ... judgements.
+        costs: of a judgement.
+    """
+    measured = measurement_noise(noise)
+    column = np.broadcast_to(np.arange(len(noise))[:, None], measured.shape)
+    return Steps(column, measured, np.broadcast_to(costs, len(noise)).astype(float))
+
+
+def measurement_noise(
+    noise: Float[np.ndarray, "attribute repeat"],
+) -> Float[np.ndarray, "attribute step"]:
+    """Variance of the measurement that takes an average of r judgements to one of r + 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = 1.0 / noise
+        rise = np.diff(precision, axis=1)
+        added = 1.0 / rise
+    added[np.isinf(precision[:, 1:])] = 0.0
+    # Where there is no noise, or no less than before, another judgement adds nothing.
+    added[np.isinf(precision[:, :-1]) | (rise <= 0)] = np.inf
+    return added
+
+
+def best_path(
+    covariance: Float[np.ndarray, "attribute attribute"],
+    correlation: Float[np.ndarray, "attribute target"],
+    noise: Float[np.ndarray, "attribute repeat"],
+    costs: Float[np.ndarray, " attribute"],
+    *,
+    budget: float,
+) -> RepeatPath:
+    """The best repeat vector for every budget, which need not contain that of a smaller budget.
+
+    With a diagonal covariance by dynamic programming, for many attributes; else by looking through
+    all vectors. Of equally good vectors the cheapest is taken.
+
+    Raises:
+        ValueError: there are too many vectors, or the costs have no common unit.
+    """
+    unit = _unit(costs, budget)
+    units = np.rint(costs / unit).astype(int)
+    n_units = math.floor(budget / unit + 1e-9)
+    if np.array_equal(covariance, np.diag(np.diag(covariance))):
+        repeats, explained = _best_separable(covariance, correlation, noise, units, n_units)
+    else:
+        repeats, explained = _best_enumerated(covariance, correlation, noise, units, n_units)
+    spent = repeats @ units
+    # A budget that nothing better can be bought for keeps the vector of the smaller one.
+    rising = np.flatnonzero(np.diff(np.maximum.accumulate(explained), prepend=-1.0) > 0)
+    return RepeatPath(repeats[rising], spent[rising] * unit, explained[rising])
+
+
+def explained_variance(
+    covariance: Float[np.ndarray, "*#batch attribute attribute"],
+    correlation: Float[np.ndarray, "*#batch attribute target"],
+    noise: Float[np.ndarray, "*#batch attribute"],
+) -> Float[np.ndarray, "*batch"] | np.floating:
+    """obj(r) as written: attributes whose noise is infinite are left out.
+
+    Examples:
+        >>> import numpy as np
+        >>> float(explained_variance(np.eye(2), np.ones((2, 1)), np.array([1.0, np.inf])))
+        0.5
+    """
+    is_asked = np.isfinite(noise)
+    both = is_asked[..., :, None] & is_asked[..., None, :]
+    matrix = np.where(both, covariance, 0.0)
+    diagonal = np.where(is_asked, noise, 1.0)
+    matrix = matrix + diagonal[..., :, None] * np.eye(noise.shape[-1])
+    asked = np.where(is_asked[..., None], correlation, 0.0)
+    solved = np.linalg.pinv(matrix, rcond=VANISHING, hermitian=True) @ asked
+    return (asked * solved).sum(axis=(-2, -1))
+
+
+def _best_separable(
+    covariance: Float[np.ndarray, "attribute attribute"],
+    correlation: Float[np.ndarray, "attribute target"],
+    noise: Float[np.ndarray, "attribute repeat"],
+    units: Int[np.ndarray, " attribute"],
+    n_units: int,
+) -> tuple[Int[np.ndarray, "budget attribute"], Float[np.ndarray, " budget"]]:
+    """A knapsack, attribute by attribute: the best value of each budget and its choice."""
+    value = np.zeros(n_units + 1)
+    choice = np.zeros((len(units), n_units + 1), dtype=np.int64)
+    budgets = np.arange(n_units + 1)
+    strength = (correlation**2).sum(axis=1)
+    for attribute, unit in enumerate(units):
+        total = covariance[attribute, attribute] + noise[attribute]
+        gains = np.where(total > 0, strength[attribute] / np.where(total > 0, total, 1.0), 0.0)
+        options = np.full((n_units // unit + 1, n_units + 1), -np.inf)
+        for times in range(min(len(options), len(gains))):
+            rest = budgets[unit * times :] - unit * times
+            options[times, unit * times :] = value[rest] + gains[times]
+        choice[attribute] = options.argmax(axis=0)
+        value = options.max(axis=0)
+    repeats = np.zeros((n_units + 1, len(units)), dtype=np.int64)
+    left = budgets.copy()
+    for attribute in reversed(range(len(units))):
+        repeats[:, attribute] = choice[attribute, left]
+        left -= repeats[:, attribute] * units[attribute]
+    return repeats, value
+
+
+def _best_enumerated(
+    covariance: Float[np.ndarray, "attribute attribute"],
+    correlation: Float[np.ndarray, "attribute target"],
+    noise: Float[np.ndarray, "attribute repeat"],
+    units: Int[np.ndarray, " attribute"],
+    n_units: int,
+) -> tuple[Int[np.ndarray, "budget attribute"], Float[np.ndarray, " budget"]]:
+    vectors = np.array(list(_vectors(units, n_units)))
+    attribute = np.arange(len(units))
+    explained = np.concatenate(
+        [
+            explained_variance(covariance[None], correlation[None], noise[attribute, part])
+            for part in np.array_split(vectors, max(1, len(vectors) // 5_000))
+        ]
+    )
+    spent = vectors @ units
+    order = np.lexsort((-explained, spent))
+    firsts = order[np.unique(spent[order], return_index=True)[1]]
+    return vectors[firsts], explained[firsts]
+
+
+def _vectors(units: Int[np.ndarray, " attribute"], n_units: int) -> Iterator[tuple[int, ...]]:
+    """All repeat vectors within the budget."""
+    ways = np.zeros(n_units + 1)  # how many vectors cost just so much
+    ways[0] = 1
+    for unit in units:
+        for spent in range(unit, n_units + 1):
+            ways[spent] += ways[spent - unit]
+    if ways.sum() > MOST_ENUMERATED:
+        raise ValueError(
+            f"search='exact' would look through {ways.sum():.3g} repeat vectors; it can do "
+            f"{MOST_ENUMERATED:,}: fewer attributes, a smaller budget, method='scoring' or another "
+            "search"
+        )
+
+    def extended(place: int, left: int) -> Iterator[tuple[int, ...]]:
+        if place == len(units):
+            yield ()
+            return
+        for repeats in range(left // int(units[place]) + 1):
+            for rest in extended(place + 1, left - repeats * int(units[place])):
+                yield (repeats, *rest)
+
+    yield from extended(0, n_units)
+
+
+def _unit(costs: Float[np.ndarray, " attribute"], budget: float) -> float:
+    """The largest amount of which all costs are multiples."""
+    fractions = [Fraction(float(cost)).limit_denominator(1_000) for cost in costs]
+    denominator = math.lcm(*(f.denominator for f in fractions))
+    unit = Fraction(math.gcd(*(int(f * denominator) for f in fractions)), denominator)
+    is_near = np.allclose([float(f) for f in fractions], costs, rtol=1e-9, atol=0)
+    if not is_near or budget / float(unit) > MOST_UNITS:
+        raise ValueError(
+            f"search='exact' counts costs in a common unit, at most {MOST_UNITS:,} in the budget: "
+            "round the costs"
+        )
+    return float(unit)
