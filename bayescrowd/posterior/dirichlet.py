@@ -15,13 +15,16 @@ logarithms the draws cannot underflow, as a Gamma(0.01) does in single precision
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 import jax
 import jax.numpy as jnp
 from jax.nn import log_softmax
 from jax.scipy.special import erfinv
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["LOG_LEAST", "dirichlet_rows", "log_dirichlet", "log_gamma"]
+__all__ = ["LOG_LEAST", "dirichlet_rows", "dirichlet_tables", "log_dirichlet", "log_gamma"]
 
 LOG_LEAST = -80.0
 """Floor of log probabilities, above the least normal number of single precision (-87)."""
@@ -72,6 +75,22 @@ def dirichlet_rows(
     log_gammas = log_gamma(rng_key, jnp.where(exists, concentration, 1.0))
     log_rows = log_softmax(jnp.where(exists, log_gammas, -jnp.inf), axis=-1)
     return jnp.where(exists, jnp.exp(jnp.maximum(log_rows, LOG_LEAST)), 0.0)
+
+
+def dirichlet_tables(rng_key: PRNGKeyArray, concentrations: Sequence[Array]) -> list[Array]:
+    """`dirichlet_rows` of several tables, whose rows are their last axes and may differ in length.
+
+    All in one call of the generator: each further one would cost as much compilation again.
+    """
+    width = max(table.shape[-1] for table in concentrations)
+    flat = [table.reshape(-1, table.shape[-1]) for table in concentrations]
+    padded = [jnp.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows in flat]
+    drawn = dirichlet_rows(rng_key, jnp.concatenate(padded))
+    ends = list(accumulate(len(rows) for rows in flat))
+    return [
+        drawn[end - len(rows) : end, : rows.shape[1]].reshape(table.shape)
+        for table, rows, end in zip(concentrations, flat, ends, strict=True)
+    ]
 
 
 def log_gamma(rng_key: PRNGKeyArray, shape: Float[Array, "*batch"]) -> Float[Array, "*batch"]:

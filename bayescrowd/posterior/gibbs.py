@@ -1,40 +1,52 @@
-"""Gibbs sampling of crowd models whose parameters are conjugate given the true classes.
+"""Gibbs sampling of models whose parameters are conjugate given the true classes.
 
 A sweep alternates the two conditionals of the model with its discrete classes left in:
 
-    parameters | classes, labels:  Dirichlet rows with concentrations prior + counts
-    class of an item | parameters, labels:  Dawid and Skene 1979, eq. 2.5
+    parameters | classes, data:  Dirichlet rows with concentrations prior + counts
+    class of an item | parameters, data:  Dawid and Skene 1979, eq. 2.5
 
 A state holds the classes, the parameters that were drawn given the classes before, and the log
-joint density of each item's labels and class under those parameters, from which the classes were
-drawn. The next sweep reads the classes (and MACE's its parameters), never the density, so that a
-chain goes on, warm, when labels of known items have arrived in between.
+joint density of each item's data and class under those parameters, from which the classes were
+drawn. The next sweep reads the classes and, in models that hide more than classes, the parameters,
+never the density, so that a chain goes on, warm, when data of known items have arrived in between.
 
 `sweep` is the pure function of one step; `Gibbs` makes it a kernel that `numpyro.infer.MCMC` can
 drive. Chains run one after another inside one compiled program: scatter-adds of several chains at
 once are what XLA is slow at on CPUs (1,000,000 labels, four chains: 28 ms against 130 ms).
+
+What a model needs is a `Conjugate`: see `gibbs_crowd`, `gibbs_hierarchical` and `gibbs_features`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.nn import log_softmax, softmax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
-from bayescrowd.models import dawid_skene, mace, one_coin
-from bayescrowd.models.dawid_skene import Labels, confusion_concentration
+from bayescrowd.models import (
+    access_path,
+    dawid_skene,
+    hierarchical_dawid_skene,
+    mace,
+    naive_bayes,
+    one_coin,
+)
+from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.posterior import gibbs_crowd, gibbs_features, gibbs_hierarchical
+from bayescrowd.posterior.categorical import draw_categories
 from bayescrowd.posterior.chains import Draw
-from bayescrowd.posterior.dirichlet import log_gamma
+from bayescrowd.posterior.dirichlet import LOG_LEAST
 
 __all__ = [
     "CONJUGATE",
+    "Conjugate",
     "Gibbs",
     "KernelState",
     "State",
@@ -44,8 +56,7 @@ __all__ = [
     "sweep",
 ]
 
-_LOG_LEAST = -80.0
-"""Floor of log probabilities, above the least normal number of single precision (-87)."""
+Data = Labels | naive_bayes.Observations | access_path.Observations
 
 
 class State(NamedTuple):
@@ -56,7 +67,7 @@ class State(NamedTuple):
     params: Any
     """`Params` of the model, drawn given the classes of the state before."""
     log_joint: Float[Array, "item cls"]
-    """Log density of each item's labels and each class under `params`."""
+    """Log density of each item's data and each class under `params`."""
 
 
 class KernelState(NamedTuple):
@@ -76,34 +87,42 @@ class Conjugate(NamedTuple):
     """What Gibbs sampling needs to know of a model."""
 
     first_params: Callable[..., Any]
-    """(prior, n_workers, n_classes) -> Params to start from, where the next ones read them."""
+    """(prior, *, sizes) -> Params to start from."""
     draw_params: Callable[..., Any]
-    """(rng_key, truth, params, labels, prior) -> Params given the classes; see `sweep`."""
-    confusion: Callable[..., Any]
-    """Params -> P(observed | cls), indexed [worker, cls, observed]."""
+    """(rng_key, truth, params, data, prior) -> Params given the classes; see `sweep`."""
+    log_joint: Callable[..., Any]
+    """(params, data, *, n_items) -> log density of each item's data and each class."""
+    first_probas: Callable[..., Any]
+    """(data, *, n_items, n_classes) -> probabilities of the classes that chains start from."""
 
 
 def sweep(
-    rng_key: PRNGKeyArray, state: State, labels: Labels, prior: Any, *, model: ModuleType
+    rng_key: PRNGKeyArray,
+    state: State,
+    data: Data,
+    prior: Any,
+    *,
+    model: ModuleType,
+    n_values: tuple[int, ...] = (),
 ) -> State:
     """Draw parameters given the classes, then classes given the parameters.
 
-    Pure, and compiles under `jax.jit` with `model` fixed.
+    Pure, and compiles under `jax.jit` with `model` and `n_values` fixed.
 
     Args:
         rng_key: the source of randomness.
         state: where the chain stands.
-        labels: the observed labels, sorted by item.
+        data: the observed labels, sorted by item, or what was observed of the features.
         prior: the model's `Prior`.
         model: a module of `conjugate_models`.
+        n_values: number of values of each feature, for the models that have features.
     """
     key_params, key_truth = jax.random.split(rng_key)
     conjugate = CONJUGATE[model.__name__]
-    params = conjugate.draw_params(key_params, state.truth, state.params, labels, prior)
-    log_joint = _log_joint(
-        conjugate.confusion(params), params.prevalence, labels, n_items=len(state.truth)
-    )
-    return State(truth=_categorical(key_truth, log_joint), params=params, log_joint=log_joint)
+    widths = {"n_values": n_values} if n_values else {}
+    params = conjugate.draw_params(key_params, state.truth, state.params, data, prior, **widths)
+    log_joint = conjugate.log_joint(params, data, n_items=len(state.truth))
+    return State(truth=draw_categories(key_truth, log_joint), params=params, log_joint=log_joint)
 
 
 def start(
@@ -112,24 +131,34 @@ def start(
     prior: Any,
     *,
     model: ModuleType,
-    n_workers: int,
+    **sizes: Any,
 ) -> State:
     """A state to sweep from: classes drawn from given probabilities, parameters at prior means.
 
-    Arguments as in `sweep`; `probas` are the probabilities of each item's class, and `n_workers`
-    counts the workers without a label as well.
+    Args:
+        rng_key: the source of randomness.
+        probas: probabilities of each item's class, 0 and 1 where it is known.
+        prior: the model's `Prior`.
+        model: a module of `conjugate_models`.
+        sizes: `n_workers` of crowds, `n_values` of features and `n_groups` of their readers; all
+            of them count what there is no datum of as well.
     """
-    log_probas = jnp.log(jnp.maximum(probas, jnp.exp(_LOG_LEAST)))
-    params = CONJUGATE[model.__name__].first_params(prior, n_workers, probas.shape[1])
-    return State(truth=_categorical(rng_key, log_probas), params=params, log_joint=log_probas)
+    log_probas = jnp.log(jnp.maximum(probas, jnp.exp(LOG_LEAST)))
+    first_params = CONJUGATE[model.__name__].first_params
+    return State(
+        truth=draw_categories(rng_key, log_probas),
+        params=first_params(prior, n_classes=probas.shape[1], **sizes),
+        log_joint=log_probas,
+    )
 
 
 class Gibbs(MCMCKernel):
     """Gibbs sampling as a kernel of `numpyro.infer.MCMC`.
 
     Run it with the arguments of the model's own `model`. Chains are started at draws of the vote
-    shares, or at draws of `init_params`, the probabilities [item, cls] of each item's class, with
-    a leading axis of chains if there are several.
+    shares (of the classes known, where there are features), or at draws of `init_params`, the
+    probabilities [item, cls] of each item's class, with a leading axis of chains if there are
+    several.
 
     Args:
         model: a module of `conjugate_models`.
@@ -162,22 +191,22 @@ class Gibbs(MCMCKernel):
         rng_key: Any,
         num_warmup: int,
         init_params: Float[Array, "*chain item cls"] | None,
-        model_args: tuple[Labels],
+        model_args: tuple[Data],
         model_kwargs: dict[str, Any],
     ) -> KernelState:
         """First state of one chain, or of several if `rng_key` is an array of keys."""
-        (labels,) = model_args
+        (data,) = model_args
         sizes = dict(model_kwargs)
-        _check_sorted(labels)
+        prior = sizes.pop("prior", self.model.Prior())
+        counted = {name: sizes.pop(name) for name in ("n_items", "n_classes")}
+        if isinstance(data, Labels):
+            _check_sorted(data)
         if init_params is None:
-            init_params = vote_shares(
-                labels, n_items=sizes["n_items"], n_classes=sizes["n_classes"]
-            )
-        prior = sizes.get("prior", self.model.Prior())
+            init_params = CONJUGATE[self.model.__name__].first_probas(data, **counted)
 
         def init_one(key: Any, probas: Float[Array, "item cls"]) -> KernelState:
             key_start, key_rest = jax.random.split(key)
-            draw = start(key_start, probas, prior, model=self.model, n_workers=sizes["n_workers"])
+            draw = start(key_start, probas, prior, model=self.model, **sizes)
             return KernelState(jnp.zeros((), int), draw, draw.params._asdict(), key_rest)
 
         if _is_single(rng_key):
@@ -186,29 +215,24 @@ class Gibbs(MCMCKernel):
         return jax.lax.map(lambda chain: init_one(*chain), (rng_key, probas))
 
     def sample(
-        self, state: KernelState, model_args: tuple[Labels], model_kwargs: dict[str, Any]
+        self, state: KernelState, model_args: tuple[Data], model_kwargs: dict[str, Any]
     ) -> KernelState:
         """One sweep of one chain or of several."""
-        (labels,) = model_args
+        (data,) = model_args
         prior = model_kwargs.get("prior", self.model.Prior())
+        step = partial(sweep, model=self.model, n_values=model_kwargs.get("n_values", ()))
 
         def sample_one(state: KernelState) -> KernelState:
             key_rest, key_sweep = jax.random.split(state.rng_key)
-            draw = sweep(key_sweep, state.draw, labels, prior, model=self.model)
+            draw = step(key_sweep, state.draw, data, prior)
             return KernelState(state.i + 1, draw, draw.params._asdict(), key_rest)
 
         return sample_one(state) if state.i.ndim == 0 else jax.lax.map(sample_one, state)
 
 
-def read_draw(kernel: Gibbs, state: KernelState, labels: Labels, arguments: dict[str, Any]) -> Draw:
+def read_draw(kernel: Gibbs, state: KernelState, data: Data, arguments: dict[str, Any]) -> Draw:
     """What the chains have drawn last; the kernel has nothing to report."""
     return state.z, state.draw.log_joint, {}
-
-
-def vote_shares(labels: Labels, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
-    """Share of each class among an item's labels and one vote spread over all classes."""
-    votes = jnp.full((n_items, n_classes), 1 / n_classes).at[labels.item, labels.label].add(1.0)
-    return votes / votes.sum(axis=1, keepdims=True)
 
 
 def conjugate_models() -> list[str]:
@@ -218,158 +242,6 @@ def conjugate_models() -> list[str]:
 
 def _last_name(dotted: str) -> str:
     return dotted.rpartition(".")[2]
-
-
-def _log_joint(
-    confusion: Float[Array, "worker cls observed"],
-    prevalence: Float[Array, " cls"],
-    labels: Labels,
-    *,
-    n_items: int,
-) -> Float[Array, "item cls"]:
-    """The model's `label_log_joint`, three times as fast for labels sorted by item."""
-    n_workers, n_classes, n_observed = confusion.shape
-    table = jnp.log(confusion).transpose(0, 2, 1).reshape(n_workers * n_observed, n_classes)
-    log_answers = jax.ops.segment_sum(
-        table[labels.worker * n_observed + labels.label],
-        labels.item,
-        num_segments=n_items,
-        indices_are_sorted=True,
-    )
-    return jnp.log(prevalence) + log_answers
-
-
-def _categorical(
-    rng_key: PRNGKeyArray, log_weights: Float[Array, "item cls"]
-) -> Int[Array, " item"]:
-    """One class per row by inversion: one uniform per row instead of one per entry."""
-    cumulative = jnp.cumsum(softmax(log_weights, axis=-1), axis=-1)
-    u = jax.random.uniform(rng_key, log_weights.shape[:1]) * cumulative[:, -1]
-    # The total is left out of the comparison, so that rounding cannot name a class too many.
-    return (u[:, None] >= cumulative[:, :-1]).sum(axis=-1)
-
-
-def _first_dawid_skene(
-    prior: dawid_skene.Prior, n_workers: int, n_classes: int
-) -> dawid_skene.Params:
-    confusion = confusion_concentration(prior, n_classes) / prior.n_pseudo_labels
-    return dawid_skene.Params(
-        prevalence=jnp.full(n_classes, 1 / n_classes),
-        confusion=jnp.broadcast_to(confusion, (n_workers, n_classes, n_classes)),
-    )
-
-
-def _draw_dawid_skene(
-    rng_key: PRNGKeyArray,
-    truth: Int[Array, " item"],
-    params: dawid_skene.Params,
-    labels: Labels,
-    prior: dawid_skene.Prior,
-) -> dawid_skene.Params:
-    n_classes = len(params.prevalence)
-    counts = jnp.zeros_like(params.confusion)
-    counts = counts.at[labels.worker, truth[labels.item], labels.label].add(1.0)
-    prevalence, rows = _prevalence_and_rows(
-        rng_key,
-        truth,
-        prior.prevalence,
-        (counts + confusion_concentration(prior, n_classes)).reshape(-1, n_classes),
-    )
-    return dawid_skene.Params(prevalence=prevalence, confusion=rows.reshape(counts.shape))
-
-
-def _first_one_coin(prior: one_coin.Prior, n_workers: int, n_classes: int) -> one_coin.Params:
-    return one_coin.Params(
-        prevalence=jnp.full(n_classes, 1 / n_classes),
-        accuracy=jnp.full(n_workers, prior.accuracy),
-    )
-
-
-def _draw_one_coin(
-    rng_key: PRNGKeyArray,
-    truth: Int[Array, " item"],
-    params: one_coin.Params,
-    labels: Labels,
-    prior: one_coin.Prior,
-) -> one_coin.Params:
-    is_right = truth[labels.item] == labels.label
-    coins = _coin_counts(is_right, labels.worker, len(params.accuracy))
-    n_classes = len(params.prevalence)
-    prevalence, rows = _prevalence_and_rows(
-        rng_key,
-        truth,
-        prior.prevalence,
-        _padded(coins + one_coin.accuracy_concentration(prior), n_classes),
-    )
-    return one_coin.Params(prevalence=prevalence, accuracy=rows[:, 0])
-
-
-def _first_mace(prior: mace.Prior, n_workers: int, n_classes: int) -> mace.Params:
-    return mace.Params(
-        prevalence=jnp.full(n_classes, 1 / n_classes),
-        competence=jnp.full(n_workers, prior.knowing / (prior.knowing + prior.spamming)),
-        strategy=jnp.full((n_workers, n_classes), 1 / n_classes),
-    )
-
-
-def _draw_mace(
-    rng_key: PRNGKeyArray,
-    truth: Int[Array, " item"],
-    params: mace.Params,
-    labels: Labels,
-    prior: mace.Prior,
-) -> mace.Params:
-    """The coins given classes and parameters, then the parameters given classes and coins."""
-    key_coins, key_rows = jax.random.split(rng_key)
-    n_workers, n_classes = params.strategy.shape
-    knowing = mace.knowing_given_truth(params, labels, truth)
-    knew = jax.random.uniform(key_coins, knowing.shape) < knowing
-    coins = _coin_counts(knew, labels.worker, n_workers)
-    spam = jnp.zeros_like(params.strategy).at[labels.worker, labels.label].add(1.0 - knew)
-    prevalence, rows = _prevalence_and_rows(
-        key_rows,
-        truth,
-        prior.prevalence,
-        jnp.concatenate(
-            [
-                _padded(coins + mace.competence_concentration(prior), n_classes),
-                spam + prior.strategy,
-            ]
-        ),
-    )
-    return mace.Params(
-        prevalence=prevalence, competence=rows[:n_workers, 0], strategy=rows[n_workers:]
-    )
-
-
-def _prevalence_and_rows(
-    rng_key: PRNGKeyArray,
-    truth: Int[Array, " item"],
-    pseudo_items: Any,
-    concentration: Float[Array, "row cls"],
-) -> tuple[Float[Array, " cls"], Float[Array, "row cls"]]:
-    """The prevalence given the classes and Dirichlet rows, padded where they are shorter.
-
-    All in one draw of the generator: a second one would cost as much compilation again.
-    """
-    items = jnp.full(concentration.shape[1], pseudo_items).at[truth].add(1.0)
-    stacked = jnp.concatenate([items[None], concentration])
-    is_used = stacked > 0
-    log_gammas = log_gamma(rng_key, jnp.where(is_used, stacked, 1.0))
-    log_rows = log_softmax(jnp.where(is_used, log_gammas, -jnp.inf), axis=-1)
-    rows = jnp.exp(jnp.maximum(log_rows, _LOG_LEAST))
-    return rows[0], rows[1:]
-
-
-def _coin_counts(
-    heads: Bool[Array, " label"], worker: Int[Array, " label"], n_workers: int
-) -> Float[Array, "worker coin"]:
-    """Heads, then tails of each worker."""
-    return jnp.zeros((n_workers, 2)).at[worker, jnp.where(heads, 0, 1)].add(1.0)
-
-
-def _padded(coins: Float[Array, "worker coin"], n_columns: int) -> Float[Array, "worker column"]:
-    return jnp.pad(coins, ((0, 0), (0, n_columns - coins.shape[1])))
 
 
 def _check_sorted(labels: Labels) -> None:
@@ -386,9 +258,40 @@ def _is_single(rng_key: Any) -> bool:
 
 CONJUGATE = {
     dawid_skene.__name__: Conjugate(
-        _first_dawid_skene, _draw_dawid_skene, lambda params: params.confusion
+        gibbs_crowd.first_dawid_skene,
+        gibbs_crowd.draw_dawid_skene,
+        gibbs_crowd.dawid_skene_log_joint,
+        gibbs_crowd.vote_shares,
     ),
-    one_coin.__name__: Conjugate(_first_one_coin, _draw_one_coin, one_coin.confusion),
-    mace.__name__: Conjugate(_first_mace, _draw_mace, mace.confusion),
+    one_coin.__name__: Conjugate(
+        gibbs_crowd.first_one_coin,
+        gibbs_crowd.draw_one_coin,
+        gibbs_crowd.one_coin_log_joint,
+        gibbs_crowd.vote_shares,
+    ),
+    mace.__name__: Conjugate(
+        gibbs_crowd.first_mace,
+        gibbs_crowd.draw_mace,
+        gibbs_crowd.mace_log_joint,
+        gibbs_crowd.vote_shares,
+    ),
+    hierarchical_dawid_skene.__name__: Conjugate(
+        gibbs_hierarchical.first_hierarchical,
+        gibbs_hierarchical.draw_hierarchical,
+        gibbs_hierarchical.hierarchical_log_joint,
+        gibbs_crowd.vote_shares,
+    ),
+    naive_bayes.__name__: Conjugate(
+        gibbs_features.first_naive_bayes,
+        gibbs_features.draw_naive_bayes,
+        naive_bayes.label_log_joint,
+        gibbs_features.known_classes,
+    ),
+    access_path.__name__: Conjugate(
+        gibbs_features.first_access_path,
+        gibbs_features.draw_access_path,
+        access_path.label_log_joint,
+        gibbs_features.known_classes,
+    ),
 }
-"""Models of crowd labels with a Gibbs sampler, by the name of their module."""
+"""Models with a Gibbs sampler, by the name of their module."""

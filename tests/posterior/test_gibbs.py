@@ -10,9 +10,9 @@ from numpyro.infer import MCMC
 from scipy import stats
 
 import bayescrowd as bc
-from bayescrowd.models import dawid_skene, hierarchical_dawid_skene, mace, one_coin
+from bayescrowd.models import dawid_skene, item_difficulty, mace, one_coin
 from bayescrowd.models.dawid_skene import Labels, Prior
-from bayescrowd.posterior import gibbs
+from bayescrowd.posterior import gibbs, gibbs_crowd
 from bayescrowd.posterior.gibbs import Gibbs, State
 
 MODELS = [dawid_skene, one_coin, mace]
@@ -42,28 +42,18 @@ def labels_of(seed):
 @pytest.mark.parametrize("model", MODELS)
 def test_log_joint_is_the_models(model):
     conjugate = gibbs.CONJUGATE[model.__name__]
-    params = conjugate.first_params(model.Prior(), 4, 2)
+    params = conjugate.first_params(model.Prior(), n_workers=4, n_classes=2)
     params = params._replace(prevalence=jnp.array([0.3, 0.7]))
     labels = labels_of(0)
-    ours = gibbs._log_joint(conjugate.confusion(params), params.prevalence, labels, n_items=12)
+    ours = conjugate.log_joint(params, labels, n_items=12)
     expected = model.label_log_joint(params, labels, n_items=12)
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
 
 def test_vote_shares_by_hand():
     labels = Labels(*jnp.array([[0, 0, 0, 1], [0, 1, 2, 0], [1, 1, 0, 0]]))
-    shares = gibbs.vote_shares(labels, n_items=3, n_classes=2)
+    shares = gibbs_crowd.vote_shares(labels, n_items=3, n_classes=2)
     np.testing.assert_allclose(shares, [[1.5 / 4, 2.5 / 4], [1.5 / 2, 0.5 / 2], [0.5, 0.5]])
-
-
-def test_categorical_draws_have_their_probabilities():
-    probabilities = np.array([0.5, 0.3, 0.2, 0.0])
-    n = 40_000
-    weights = jnp.log(jnp.tile(jnp.asarray(probabilities), (n, 1)))
-    draws = np.bincount(gibbs._categorical(jax.random.key(0), weights), minlength=4)
-    error = np.sqrt(n * probabilities * (1 - probabilities))
-    assert draws[3] == 0
-    np.testing.assert_array_less(np.abs(draws - n * probabilities)[:3], 4 * error[:3])
 
 
 # Invariants
@@ -151,7 +141,7 @@ def ranks_of(keys, params, label, sampled_prior):
     def one(simulation):
         key, params, label = simulation
         labels = Labels(ITEM, WORKER, label)
-        probas = gibbs.vote_shares(labels, n_items=12, n_classes=2)
+        probas = gibbs_crowd.vote_shares(labels, n_items=12, n_classes=2)
         state = gibbs.start(key, probas, sampled_prior, model=dawid_skene, n_workers=4)
 
         def sweep(i, state):
@@ -216,9 +206,9 @@ def test_control_a_wrong_prior_is_not_calibrated():
 
 
 def test_models_without_conjugate_priors_are_refused():
-    message = r"hierarchical_dawid_skene has no Gibbs sampler, use NUTS; those that have: dawid_sk"
+    message = r"item_difficulty has no Gibbs sampler, use NUTS; those that have: dawid_sk"
     with pytest.raises(ValueError, match=message):
-        Gibbs(hierarchical_dawid_skene)
+        Gibbs(item_difficulty)
 
 
 def test_unsorted_labels_are_refused():

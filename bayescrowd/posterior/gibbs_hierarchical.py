@@ -1,0 +1,180 @@
+"""Conditionals of the pooled Dawid–Skene model: workers, the crowd behind them, and its strength.
+
+Given the classes, the counts ``n[k, j, l]`` of answers are all that matters. The workers' rows are
+integrated out for the draw of the crowd's (see `bayescrowd.models.hierarchical_dawid_skene`): with
+``a = s_j m[j]``, worker k's counts for class j have the Dirichlet-multinomial density
+
+    Gamma(s) / Gamma(s + n[k, j, .])  prod over l of  Gamma(a_l + n[k, j, l]) / Gamma(a_l).
+
+- Strengths s: slice sampling of log s (R. M. Neal 2003, "Slice sampling", Annals of Statistics 31,
+  section 4, stepping out and shrinking), of all classes at once.
+- The crowd's rows m: Gamma(a + n) / Gamma(a) is a sum over t of Stirling numbers times a^t, and
+  given the t[k, j, l] the row m[j] is a Dirichlet with their sums over workers added to its
+  concentrations (Y. W. Teh, M. I. Jordan, M. J. Beal and D. M. Blei 2006, "Hierarchical Dirichlet
+  processes", JASA 101, section 5.3). t is the number of tables that n customers of a Chinese
+  restaurant sit at: a sum of Bernoulli(a / (a + i)), i = 0 .. n - 1, one for each label.
+- The workers' rows: Dirichlet(s_j m[j] + n[k, j]).
+
+Each draw leaves the posterior given the classes as it is; none of them is approximate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.models.hierarchical_dawid_skene import (
+    Params,
+    Prior,
+    confusion_concentration,
+    crowd_concentration,
+)
+from bayescrowd.posterior.dirichlet import dirichlet_tables
+from bayescrowd.posterior.gibbs_crowd import answer_counts, class_counts, labels_log_joint
+
+__all__ = [
+    "draw_hierarchical",
+    "first_hierarchical",
+    "hierarchical_log_joint",
+    "slice_step",
+    "table_counts",
+]
+
+SLICE_WIDTH = 1.0
+"""First guess of a slice's width, in log pseudo-labels: two or three posterior deviations."""
+
+LogDensity = Callable[[Float[Array, " cls"]], Float[Array, " cls"]]
+
+
+def first_hierarchical(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
+    """Prior means, and the median strength."""
+    crowd = crowd_concentration(prior, n_classes) / prior.n_pseudo_labels
+    return Params(
+        prevalence=jnp.full(n_classes, 1 / n_classes),
+        crowd=crowd,
+        strength=jnp.full(n_classes, prior.strength),
+        confusion=jnp.broadcast_to(crowd, (n_workers, n_classes, n_classes)),
+    )
+
+
+def draw_hierarchical(
+    rng_key: PRNGKeyArray,
+    truth: Int[Array, " item"],
+    params: Params,
+    labels: Labels,
+    prior: Prior,
+) -> Params:
+    """Strengths, the crowd's rows, then prevalence and the workers' rows, given the classes."""
+    key_strength, key_tables, key_crowd, key_rows = jax.random.split(rng_key, 4)
+    n_workers, n_classes, _ = params.confusion.shape
+    counts = answer_counts(truth, labels, n_workers=n_workers, n_classes=n_classes)
+    strength = _draw_strength(key_strength, counts, params, prior)
+    tables = table_counts(
+        key_tables,
+        counts,
+        confusion_concentration(params.crowd, strength),
+        n_labels=len(labels.label),
+    )
+    (crowd,) = dirichlet_tables(key_crowd, [crowd_concentration(prior, n_classes) + tables])
+    prevalence, confusion = dirichlet_tables(
+        key_rows,
+        [
+            prior.prevalence + class_counts(truth, n_classes),
+            confusion_concentration(crowd, strength) + counts,
+        ],
+    )
+    return Params(prevalence, crowd, strength, confusion)
+
+
+def hierarchical_log_joint(
+    params: Params, labels: Labels, *, n_items: int
+) -> Float[Array, "item cls"]:
+    """Log density of each item's labels and each class."""
+    return labels_log_joint(params.confusion, params.prevalence, labels, n_items=n_items)
+
+
+def slice_step(
+    rng_key: PRNGKeyArray, x: Float[Array, " cls"], log_density: LogDensity, *, width: float
+) -> Float[Array, " cls"]:
+    """One step of slice sampling for each of several independent scalars at once.
+
+    Args:
+        rng_key: the source of randomness.
+        x: where the chains stand.
+        log_density: log densities of all scalars, each up to a constant.
+        width: first guess of the slices' widths.
+    """
+    key_height, key_place, key_shrink = jax.random.split(rng_key, 3)
+    height = log_density(x) + jnp.log1p(-jax.random.uniform(key_height, x.shape))
+    lower = x - width * jax.random.uniform(key_place, x.shape)
+
+    def stepped_out(end: Float[Array, " cls"], step: float) -> Float[Array, " cls"]:
+        def is_inside(carry: tuple[Any, Bool[Array, " cls"]]) -> Bool[Array, ""]:
+            return carry[1].any()
+
+        def step_out(carry: tuple[Any, Bool[Array, " cls"]]) -> tuple[Any, Bool[Array, " cls"]]:
+            end, inside = carry
+            end = jnp.where(inside, end + step, end)
+            return end, inside & (log_density(end) > height)
+
+        return jax.lax.while_loop(is_inside, step_out, (end, log_density(end) > height))[0]
+
+    def shrink(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        n_rounds, lower, upper, found, done = carry
+        u = jax.random.uniform(jax.random.fold_in(key_shrink, n_rounds), x.shape)
+        proposal = jnp.where(done, found, lower + u * (upper - lower))
+        done = done | (log_density(proposal) >= height)
+        lower = jnp.where(~done & (proposal < x), proposal, lower)
+        upper = jnp.where(~done & (proposal >= x), proposal, upper)
+        return n_rounds + 1, lower, upper, proposal, done
+
+    ends = stepped_out(lower, -width), stepped_out(lower + width, width)
+    start = (jnp.zeros((), int), *ends, x, jnp.zeros(x.shape, bool))
+    return jax.lax.while_loop(lambda carry: ~carry[4].all(), shrink, start)[3]
+
+
+def table_counts(
+    rng_key: PRNGKeyArray,
+    counts: Float[Array, "worker cls cls"],
+    concentration: Float[Array, "cls cls"],
+    *,
+    n_labels: int,
+) -> Float[Array, "cls cls"]:
+    """Tables of the Chinese restaurants of each [true, observed], summed over workers.
+
+    A label is a customer; which of a cell's labels is its i-th one does not matter, so they are
+    dealt to the cells in order.
+    """
+    n_cells = concentration.size
+    sizes = counts.reshape(-1, n_cells).astype(int).ravel()
+    cell = jnp.repeat(jnp.arange(len(sizes)), sizes, total_repeat_length=n_labels)
+    rank = jnp.arange(n_labels) - (jnp.cumsum(sizes) - sizes)[cell]
+    a = concentration.ravel()[cell % n_cells]
+    opens = jax.random.uniform(rng_key, (n_labels,)) * (a + rank) < a
+    return jnp.zeros(n_cells).at[cell % n_cells].add(opens).reshape(concentration.shape)
+
+
+def _draw_strength(
+    rng_key: PRNGKeyArray,
+    counts: Float[Array, "worker cls cls"],
+    params: Params,
+    prior: Prior,
+) -> Float[Array, " cls"]:
+    totals = counts.sum(axis=-1)
+
+    def log_density(log_strength: Float[Array, " cls"]) -> Float[Array, " cls"]:
+        strength = jnp.exp(log_strength)
+        a = confusion_concentration(params.crowd, strength)
+        of_answers = (gammaln(a + counts) - gammaln(a)).sum(axis=(0, 2))
+        of_totals = (gammaln(strength) - gammaln(strength + totals)).sum(axis=0)
+        z = (log_strength - jnp.log(prior.strength)) / prior.log_strength_scale
+        return of_answers + of_totals - 0.5 * z**2
+
+    drawn = slice_step(rng_key, jnp.log(params.strength), log_density, width=SLICE_WIDTH)
+    return jnp.exp(drawn)
