@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.annotations import Annotations as Annotations
     from bayescrowd.budgeted.bleafs import BLeafs as BLeafs
+    from bayescrowd.budgeted.curve import budget_curve as budget_curve
+    from bayescrowd.budgeted.lookahead import BudgetedSelection as BudgetedSelection
     from bayescrowd.budgeted.rivals import BiasedRobin as BiasedRobin
     from bayescrowd.budgeted.rivals import ExploreThenCommit as ExploreThenCommit
     from bayescrowd.budgeted.rivals import PosteriorMeanGreedy as PosteriorMeanGreedy
@@ -69,6 +71,7 @@ _NAMES = {
     "Annotations": "bayescrowd.annotations",
     "BLeafs": "bayescrowd.budgeted.bleafs",
     "BiasedRobin": "bayescrowd.budgeted.rivals",
+    "BudgetedSelection": "bayescrowd.budgeted.lookahead",
     "Dataset": "bayescrowd.datasets",
     "Averages": "bayescrowd.selection.averages",
     "Copies": "bayescrowd.selection.averages",
@@ -96,6 +99,7 @@ _NAMES = {
     "TsGreedy": "bayescrowd.budgeted.rivals",
     "Wawa": "bayescrowd.aggregation.majority",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
+    "budget_curve": "bayescrowd.budgeted.curve",
     "compare": "bayescrowd.posterior.diagnostics",
     "diagnose": "bayescrowd.posterior.diagnostics",
     "label_posterior": "bayescrowd.posterior.sample",

@@ -175,6 +175,8 @@ def majority_shares(
         array([[0. , 0. , 1. ],
                [0.5, 0.5, 0. ]])
     """
+    if labels.shape[1] == 1:
+        return (labels == np.arange(n_values)).astype(float)
     votes = np.zeros((len(labels), n_values + 1))
     np.add.at(votes, (np.arange(len(labels))[:, None], labels), 1)
     votes = votes[:, :-1]

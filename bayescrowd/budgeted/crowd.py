@@ -6,6 +6,7 @@ class and feature by feature, the same instances in the same order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from typing import Literal, get_args
 
@@ -78,24 +79,30 @@ class TableCrowd:
         self._class_positions = {name: y for y, name in enumerate(space.classes)}
         self._rows = [np.flatnonzero(target == y) for y in range(space.n_classes)]
         self._seed = int(rng.integers(2**63))
-        self._queues: dict[tuple[int, int], list[int]] = {}
+        self._orders: dict[tuple[int, int], Int[np.ndarray, " row"]] = {}
+        self._n_asked: Counter[tuple[int, int]] = Counter()
 
     def answer(self, feature: Hashable, target: Hashable, n_labels: int) -> list[Hashable] | None:
         """Labels of a feature on the next instance of a class; None when there is none left."""
-        f, y = self._positions[feature], self._class_positions[target]
-        if (f, y) not in self._queues:
-            self._queues[f, y] = self._queue(f, y)
-        queue = self._queues[f, y]
-        if not queue:
+        pair = self._positions[feature], self._class_positions[target]
+        if pair not in self._orders:
+            self._orders[pair] = self._order(*pair)
+        order = self._orders[pair]
+        if self._n_asked[pair] == len(order):
             return None
-        codes = self._labels[queue.pop(), f, :n_labels]
+        row = order[self._n_asked[pair]]
+        self._n_asked[pair] += 1
         values = self._space.features[feature]
-        return [values[code] for code in codes]
+        return [values[code] for code in self._labels[row, pair[0], :n_labels].tolist()]
 
-    def _queue(self, f: int, y: int) -> list[int]:
+    def restart(self) -> None:
+        """Forget what was asked: the same questions have the same answers again."""
+        self._n_asked.clear()
+
+    def _order(self, f: int, y: int) -> Int[np.ndarray, " row"]:
         rng = np.random.default_rng([self._seed, f, y])
         rows = self._rows[y]
-        return rng.permutation(rows[self._labels[rows, f, 0] >= 0]).tolist()
+        return rng.permutation(rows[self._labels[rows, f, 0] >= 0])
 
 
 def check_classes(space: FeatureSpace, table: CodedTable) -> None:

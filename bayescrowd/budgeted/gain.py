@@ -90,6 +90,8 @@ def extend(
     joint: Float[np.ndarray, "cls configuration"],
     channel: Float[np.ndarray, "cls outcome"],
     rng: np.random.Generator | None = None,
+    *,
+    most: int = MOST_CONFIGURATIONS,
 ) -> Float[np.ndarray, "cls extended"]:
     """The joint table with one more feature; thinned if it grows too large.
 
@@ -98,9 +100,10 @@ def extend(
         channel: P(outcome | y) of the new feature.
         rng: draws the columns kept of a table that grows too large; None draws them with a fixed
             seed, so that the same table gives the same columns.
+        most: columns beyond which the table is thinned.
     """
     extended = (joint[:, :, None] * channel[:, None, :]).reshape(len(joint), -1)
-    if extended.shape[1] > MOST_CONFIGURATIONS:
+    if extended.shape[1] > most:
         return thin(extended, N_SAMPLES, np.random.default_rng(0) if rng is None else rng)
     return extended
 
@@ -128,6 +131,7 @@ def greedy(
     score: Score = information_gains,
     start: Sequence[int] = (),
     excluded: Sequence[int] = (),
+    most: int = MOST_CONFIGURATIONS,
 ) -> list[int]:
     """The features that add most, one by one, to those chosen before.
 
@@ -139,6 +143,7 @@ def greedy(
         score: what a feature adds; information by default.
         start: chosen already.
         excluded: not to be chosen.
+        most: columns of the joint table beyond which it is sampled.
 
     Returns:
         The positions in the order in which they were chosen, those of `start` first.
@@ -146,7 +151,7 @@ def greedy(
     chosen = list(start)
     joint = prior[:, None]
     for f in chosen:
-        joint = extend(joint, channels[f, :, : n_outcomes[f]])
+        joint = extend(joint, channels[f, :, : n_outcomes[f]], most=most)
     barred: Bool[np.ndarray, " feature"] = np.zeros(len(channels), dtype=bool)
     barred[[*chosen, *excluded]] = True
     while len(chosen) < n_chosen:
@@ -154,7 +159,7 @@ def greedy(
         chosen.append(f)
         barred[f] = True
         if len(chosen) < n_chosen:
-            joint = extend(joint, channels[f, :, : n_outcomes[f]])
+            joint = extend(joint, channels[f, :, : n_outcomes[f]], most=most)
     return chosen
 
 

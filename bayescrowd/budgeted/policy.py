@@ -240,21 +240,21 @@ class Policy:
         Args:
             estimate: parameters of the classifier: the posterior's 'mean', or its mode, 'map'.
         """
-        if estimate not in get_args(Estimate):
-            raise ValueError(
-                f"estimate={estimate!r}: expected one of {', '.join(get_args(Estimate))}"
-            )
         selected = self._select()
         names = self._space.names
         return BudgetResult(
             selected=tuple(names[f] for f in selected),
-            classifier=self._classifier(selected, estimate),
+            classifier=self._classifier_of(selected, estimate),
             spending=self._spending(selected),
             history=self._history(),
             spent=self.spent,
             left=self.left,
             stopped=self.stopped or "not finished",
         )
+
+    def classifier(self, *, estimate: Estimate = "mean") -> Classifier:
+        """The classifier of `result` alone, without its tables."""
+        return self._classifier_of(self._select(), estimate)
 
     def credibility(self, *, epsilon: float = 0.05, measure: Measure = "interval") -> pd.Series:
         """How well each feature's parameters are known, 0 to 1 (equation 1 of the paper).
@@ -342,7 +342,11 @@ class Policy:
         self._ledger.ask(feature, cls)
         self._asked(feature, cls)
 
-    def _classifier(self, selected: Sequence[int], estimate: Estimate) -> Classifier:
+    def _classifier_of(self, selected: Sequence[int], estimate: Estimate) -> Classifier:
+        if estimate not in get_args(Estimate):
+            raise ValueError(
+                f"estimate={estimate!r}: expected one of {', '.join(get_args(Estimate))}"
+            )
         names = self._space.names
         readers = {
             names[f]: self._belief.reader(f, self._slots_of_values(f), estimate) for f in selected
