@@ -1,9 +1,9 @@
-"""Runs chains of any NumPyro kernel and records what an analysis of labels needs.
+"""Runs chains of any NumPyro kernel and records what an analysis of classes needs.
 
 One compiled function advances all chains by up to `BLOCK` draws and records them; between its
 calls the progress bar moves and Ctrl-C is heard. A draw is recorded as its parameters, the
-marginal log-likelihood of each item and how the labels agree with the classes; the probabilities
-of each item's class, which would fill the memory first, are averaged on the way.
+marginal log-likelihood of each item and how labels, or known classes, agree with the classes; the
+probabilities of each item's class, which would fill the memory first, are averaged on the way.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
+from bayescrowd.models import access_path, naive_bayes
 from bayescrowd.models.dawid_skene import Labels
 
-__all__ = ["Draw", "Recording", "Sizes", "run_chains"]
+__all__ = ["Data", "Draw", "FeatureSizes", "ReadingSizes", "Recording", "Sizes", "run_chains"]
 
 BLOCK = 50
 """Most draws between two looks at the clock."""
@@ -32,15 +33,18 @@ BLOCK = 50
 BLOCK_SECONDS = 1.0
 """Aimed-at time between two steps of the progress bar."""
 
-Draw = tuple[dict[str, Array], Float[Array, "chain item cls"], dict[str, Array]]
-"""Parameters, log joint density of labels and classes, and statistics, of several chains."""
+Data = Labels | naive_bayes.Observations | access_path.Observations
+"""What a model is conditioned on."""
 
-ReadDraw = Callable[[Any, Any, Labels, dict[str, Any]], Draw]
-"""(kernel, its state, labels, keyword arguments of the model) -> draw."""
+Draw = tuple[dict[str, Array], Float[Array, "chain item cls"], dict[str, Array]]
+"""Parameters, log joint density of data and classes, and statistics, of several chains."""
+
+ReadDraw = Callable[[Any, Any, Any, dict[str, Any]], Draw]
+"""(kernel, its state, data, keyword arguments of the model) -> draw."""
 
 
 class Sizes(NamedTuple):
-    """How much there is of everything, labelled or not."""
+    """How much there is of everything in a crowd, labelled or not."""
 
     n_items: int
     """Number of items."""
@@ -48,6 +52,33 @@ class Sizes(NamedTuple):
     """Number of workers."""
     n_classes: int
     """Number of classes."""
+
+
+class FeatureSizes(NamedTuple):
+    """How much there is of everything in a table of features."""
+
+    n_items: int
+    """Number of items."""
+    n_classes: int
+    """Number of classes."""
+    n_values: tuple[int, ...]
+    """Number of values of each feature."""
+
+
+class ReadingSizes(NamedTuple):
+    """The same where features are read by workers."""
+
+    n_items: int
+    """Number of items."""
+    n_groups: int
+    """Number of groups of workers."""
+    n_classes: int
+    """Number of classes."""
+    n_values: tuple[int, ...]
+    """Number of values of each feature."""
+
+
+AnySizes = Sizes | FeatureSizes | ReadingSizes
 
 
 class Recording(NamedTuple):
@@ -60,7 +91,7 @@ class Recording(NamedTuple):
     log_likelihood: Float[np.ndarray, "chain draw item"] | None
     """Marginal log-likelihood of each item, if it was asked for."""
     agreement: Float[np.ndarray, "chain draw cls observed"]
-    """Expected number of labels of each class on items of each true class."""
+    """Expected number of labels of each class, or of known items, on items of each true class."""
     label_mean: Float[np.ndarray, "chain item cls"]
     """Mean over draws of each item's class probabilities."""
     is_complete: bool
@@ -78,8 +109,8 @@ def run_chains(
     kernel: MCMCKernel,
     read: ReadDraw,
     state: Any,
-    labels: Labels,
-    sizes: Sizes,
+    data: Data,
+    sizes: AnySizes,
     prior: Any,
     *,
     warmup: int,
@@ -96,8 +127,8 @@ def run_chains(
         kernel: a kernel of NumPyro that has been initialised.
         read: reads a draw off the kernel's state.
         state: the kernel's state, of several chains.
-        labels: the observed labels.
-        sizes: numbers of items, workers and classes.
+        data: what the model is conditioned on.
+        sizes: the sizes among the model's arguments.
         prior: the model's `Prior`.
         warmup: draws to throw away; the kernel adapts while they last.
         draws: draws to keep, per chain.
@@ -120,7 +151,7 @@ def run_chains(
                 n_draws = min(size, (warmup if n_done < warmup else warmup + draws) - n_done)
                 state, block, label_sum = _advance(
                     state,
-                    labels,
+                    data,
                     prior,
                     n_draws,
                     kernel=kernel,
@@ -146,21 +177,21 @@ def run_chains(
 @partial(jax.jit, static_argnames=("kernel", "read", "sizes", "keep_log_likelihood"))
 def _advance(
     state: Any,
-    labels: Labels,
+    data: Data,
     prior: Any,
     n_draws: Any,
     *,
     kernel: MCMCKernel,
     read: ReadDraw,
-    sizes: Sizes,
+    sizes: AnySizes,
     keep_log_likelihood: bool,
 ) -> tuple[Any, _Block, Float[Array, "chain item cls"]]:
     """Make `n_draws` <= BLOCK draws: the state after them, the draws, the sum of probabilities."""
     arguments = {**sizes._asdict(), "prior": prior}
-    votes = jnp.zeros((sizes.n_items, sizes.n_classes)).at[labels.item, labels.label].add(1.0)
+    votes = _votes(data, n_items=sizes.n_items, n_classes=sizes.n_classes)
 
     def record(state: Any) -> tuple[_Block, Float[Array, "chain item cls"]]:
-        params, log_joint, statistics = read(kernel, state, labels, arguments)
+        params, log_joint, statistics = read(kernel, state, data, arguments)
         probas = softmax(log_joint, axis=-1)
         log_likelihood = logsumexp(log_joint, axis=-1)
         block = _Block(
@@ -173,7 +204,7 @@ def _advance(
 
     def step(i: Any, carry: tuple[Any, _Block, Any]) -> tuple[Any, _Block, Any]:
         state, block, label_sum = carry
-        state = kernel.sample(state, (labels,), arguments)
+        state = kernel.sample(state, (data,), arguments)
         draw, probas = record(state)
         block = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), block, draw)
         return state, block, label_sum + probas
@@ -182,6 +213,13 @@ def _advance(
     block = jax.tree.map(lambda leaf: jnp.zeros((BLOCK, *leaf.shape), leaf.dtype), shapes)
     label_sum = jnp.zeros(probas.shape, probas.dtype)
     return jax.lax.fori_loop(0, n_draws, step, (state, block, label_sum))
+
+
+def _votes(data: Data, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
+    """What speaks for each item's class: labels of a crowd, or its known class."""
+    if isinstance(data, Labels):
+        return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
+    return jax.nn.one_hot(data.target, n_classes)
 
 
 def _joined(

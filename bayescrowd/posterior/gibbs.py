@@ -41,7 +41,7 @@ from bayescrowd.models import (
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior import gibbs_crowd, gibbs_features, gibbs_hierarchical
 from bayescrowd.posterior.categorical import draw_categories
-from bayescrowd.posterior.chains import Draw
+from bayescrowd.posterior.chains import Data, Draw
 from bayescrowd.posterior.dirichlet import LOG_LEAST
 
 __all__ = [
@@ -55,8 +55,6 @@ __all__ = [
     "start",
     "sweep",
 ]
-
-Data = Labels | naive_bayes.Observations | access_path.Observations
 
 
 class State(NamedTuple):

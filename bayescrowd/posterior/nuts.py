@@ -17,8 +17,7 @@ import jax
 from jaxtyping import Array, Float
 from numpyro.infer import NUTS, init_to_mean
 
-from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.posterior.chains import Draw
+from bayescrowd.posterior.chains import Data, Draw
 
 __all__ = ["nuts_kernel", "read_draw"]
 
@@ -36,15 +35,15 @@ def nuts_kernel(model: ModuleType, *, target_accept: float = 0.8) -> NUTS:
     return NUTS(model.model, init_strategy=init_to_mean, target_accept_prob=target_accept)
 
 
-def read_draw(kernel: NUTS, state: Any, labels: Labels, arguments: dict[str, Any]) -> Draw:
-    """What the chains have drawn last."""
+def read_draw(kernel: NUTS, state: Any, data: Data, arguments: dict[str, Any]) -> Draw:
+    """What the chains have drawn last: the fields of the model's `Params`."""
     model = import_module(kernel.model.__module__)
-    constrain = kernel.postprocess_fn((labels,), arguments)
-    params = jax.vmap(constrain)(state.z)
+    constrain = kernel.postprocess_fn((data,), arguments)
+    sites = jax.vmap(constrain)(state.z)
+    params = {name: sites[name] for name in model.Params._fields}
 
     def log_joint_of(params: dict[str, Array]) -> Float[Array, "item cls"]:
-        fields = {name: params[name] for name in model.Params._fields}
-        return model.label_log_joint(model.Params(**fields), labels, n_items=arguments["n_items"])
+        return model.label_log_joint(model.Params(**params), data, n_items=arguments["n_items"])
 
     statistics = {name: getattr(state, field) for name, field in STATISTICS.items()}
     statistics["lp"] = -state.potential_energy

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
 import pandas as pd
-import xarray as xr
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
-from bayescrowd.aggregation.protocol import as_annotations
-from bayescrowd.annotations import Annotations
-from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior import gibbs, nuts
-from bayescrowd.posterior.alignment import Alignment, align_chains, complaints, renamed
-from bayescrowd.posterior.chains import ReadDraw, Recording, Sizes, run_chains
-from bayescrowd.posterior.container import Container, Variable, assemble, dataset_of, group_of
+from bayescrowd.posterior.chains import ReadDraw, run_chains
+from bayescrowd.posterior.container import Container, assemble, group_of
+from bayescrowd.posterior.crowd_problem import crowd_problem
 
 __all__ = ["label_posterior", "sample_posterior"]
 
 Method = Literal["gibbs", "nuts"]
 
-N_PREDICTIVE = 100
-"""Draws of labels from the prior and from the posterior, enough for checks at the 1 % level."""
+WARMUP = {"gibbs": 200, "nuts": 1000}
+"""Draws that are thrown away unless the user says how many."""
 
 _NAMES = ("Labels", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
@@ -55,8 +47,8 @@ def sample_posterior(
     Args:
         model: a module of `bayescrowd.models` that reads crowd labels.
         data: `Annotations`, or a table with the columns task, worker and label.
-        method: 'gibbs' for models with conjugate priors (`dawid_skene`, `one_coin`, `mace`), 'nuts'
-            for any.
+        method: 'gibbs' for models with conjugate priors, all but `item_difficulty`; 'nuts' for
+            any.
         chains: number of chains; they share one device.
         draws: draws per chain.
         warmup: draws per chain that are thrown away first; without it 200 for 'gibbs', which has
@@ -109,23 +101,22 @@ def sample_posterior(
     """
     _check_model(model)
     _check_numbers(method, chains, draws, warmup)
-    ann = as_annotations(data)
-    problem = _problem(model, ann, _checked_prior(model, prior))
+    problem = crowd_problem(model, data, _checked_prior(model, prior))
     key_start, key_predict = jax.random.split(jax.random.key(seed))
-    kernel, read = _gibbs(model) if method == "gibbs" else _nuts(model)
-    n_warmup = warmup if warmup is not None else {"gibbs": 200, "nuts": 1000}[method]
+    kernel, read = _kernel(model, method)
+    n_warmup = warmup if warmup is not None else WARMUP[method]
     state = kernel.init(
         jax.random.split(key_start, chains),
         n_warmup,
-        _first_probas(init, ann) if method == "gibbs" else None,
-        (problem.labels,),
+        problem.first_probas(init) if method == "gibbs" else None,
+        (problem.data,),
         {**problem.sizes._asdict(), "prior": problem.prior},
     )
     recording = run_chains(
         kernel,
         read,
         state,
-        problem.labels,
+        problem.data,
         problem.sizes,
         problem.prior,
         warmup=n_warmup,
@@ -137,22 +128,17 @@ def sample_posterior(
     if not recording.is_complete:
         n_drawn = recording.agreement.shape[1]
         warnings.warn(f"interrupted after {n_drawn} of {draws} draws", UserWarning, stacklevel=2)
-    alignment = align_chains(recording.agreement, can_rename="confusion" in model.Params._fields)
-    for complaint in complaints(alignment):
+    datasets, complaints = problem.datasets(recording)
+    for complaint in complaints:
         warnings.warn(complaint, UserWarning, stacklevel=2)
+    if predictive:
+        datasets |= problem.predictive(key_predict, recording, datasets["posterior"])
     attrs = {
         "model": model.__name__.rpartition(".")[2],
         "method": method,
         "seed": seed,
         "is_complete": int(recording.is_complete),
     }
-    datasets = _datasets(problem, recording, alignment)
-    if predictive:
-        key_prior, key_posterior = jax.random.split(key_predict)
-        datasets |= _prior_groups(problem, key_prior)
-        datasets["posterior_predictive"] = _posterior_predictive(
-            problem, datasets["posterior"], key_posterior
-        )
     named = {name: dataset.assign_attrs(attrs) for name, dataset in datasets.items()}
     return assemble(named, attrs=attrs)
 
@@ -172,199 +158,16 @@ def label_posterior(post: Container) -> pd.DataFrame:
     )
 
 
-class _Problem(NamedTuple):
-    """A model, its data, and the names of its axes."""
-
-    model: ModuleType
-    ann: Annotations
-    labels: Labels
-    sizes: Sizes
-    prior: Any
-    dims: dict[str, tuple[str, ...]]
-    """Names of the axes of each parameter."""
-
-    @property
-    def coords(self) -> dict[str, pd.Index]:
-        """The user's ids along each axis."""
-        ann = self.ann
-        return {
-            "task": ann.tasks,
-            "worker": ann.workers,
-            "cls": ann.classes,
-            "observed": ann.classes,
-        }
-
-
-def _problem(model: ModuleType, ann: Annotations, prior: Any) -> _Problem:
-    labels = Labels(
-        *(jnp.asarray(codes) for codes in (ann.task_codes, ann.worker_codes, ann.label_codes))
-    )
-    sizes = Sizes(n_items=ann.n_tasks, n_workers=ann.n_workers, n_classes=ann.n_classes)
-    return _Problem(model, ann, labels, sizes, prior, _dims_of_sites(model, prior))
-
-
-@cache  # one kernel per model, so that what was compiled for it is found again
-def _gibbs(model: ModuleType) -> tuple[MCMCKernel, ReadDraw]:
-    return gibbs.Gibbs(model), gibbs.read_draw
-
-
-def _nuts(model: ModuleType) -> tuple[MCMCKernel, ReadDraw]:
+def _kernel(model: ModuleType, method: Method) -> tuple[MCMCKernel, ReadDraw]:
+    """The sampler of a method, and how its draws are read."""
+    if method == "gibbs":
+        return _gibbs(model), gibbs.read_draw
     return nuts.nuts_kernel(model), nuts.read_draw
 
 
-def _dims_of_sites(model: ModuleType, prior: Any) -> dict[str, tuple[str, ...]]:
-    """Names of each parameter's axes, read off the model's plates on a tiny case.
-
-    The prior is checked on the way: NumPyro refuses distributions without a density.
-    """
-    tiny = Labels(*(jnp.zeros(1, int) for _ in range(3)))
-    sizes = {"n_items": 1, "n_workers": 1, "n_classes": 2, "prior": prior}
-    try:
-        with numpyro.validation_enabled():
-            at_means = numpyro.handlers.substitute(model.model, substitute_fn=_mean_of_site)
-            trace = numpyro.handlers.trace(at_means).get_trace(tiny, **sizes)
-    except ValueError as error:
-        raise ValueError(f"prior={prior} gives no distribution: {error}") from error
-    return {name: _dims_of_site(trace[name]) for name in model.Params._fields}
-
-
-def _mean_of_site(site: Mapping[str, Any]) -> Any:
-    return site["fn"].mean if site["type"] == "sample" and not site["is_observed"] else None
-
-
-def _dims_of_site(site: Mapping[str, Any]) -> tuple[str, ...]:
-    plates = [frame.name for frame in sorted(site["cond_indep_stack"], key=lambda f: f.dim)]
-    # A row of probabilities beside a worker or a true class is one of answers.
-    rows = ["observed" if plates else "cls"] * site["fn"].event_dim
-    return tuple("task" if name == "item" else name for name in [*plates, *rows])
-
-
-def _first_probas(init: str | pd.DataFrame, ann: Annotations) -> Float[Array, "item cls"] | None:
-    """Probabilities of the classes that chains start from; None leaves them to the kernel."""
-    if isinstance(init, pd.DataFrame):
-        probas = init.reindex(index=ann.tasks, columns=ann.classes).to_numpy(float)
-        if not np.isfinite(probas).all() or (probas < 0).any():
-            raise ValueError("init: expected a probability for each task and class of the labels")
-        return jnp.asarray(probas)
-    if init == "random":
-        return jnp.full((ann.n_tasks, ann.n_classes), 1 / ann.n_classes)
-    if init == "votes":
-        return None
-    raise ValueError(f"init={init!r}: expected 'votes', 'random' or a table of probabilities")
-
-
-def _datasets(
-    problem: _Problem, recording: Recording, alignment: Alignment
-) -> dict[str, xr.Dataset]:
-    """All groups but the predictive ones, classes named by the alignment."""
-    params: dict[str, Variable] = {}
-    for name, site_dims in problem.dims.items():
-        dims = ("chain", "draw", *site_dims)
-        params[name] = (dims, renamed(recording.params[name], dims, alignment.naming))
-    label_mean = renamed(recording.label_mean, ("chain", "task", "cls"), alignment.naming)
-    statistics = dict(recording.statistics)
-    statistics["marginal_log_likelihood"] = statistics.pop("log_likelihood")
-    ann = problem.ann
-    groups: dict[str, dict[str, Variable]] = {
-        "posterior": params,
-        "label_posterior": {"probability": (("chain", "task", "cls"), label_mean)},
-        "sample_stats": {name: (("chain", "draw"), v) for name, v in statistics.items()},
-        "alignment": {
-            "naming": (("chain", "cls"), alignment.naming),
-            "is_renamed": (("chain",), alignment.is_renamed),
-            "unstable": (("chain",), alignment.unstable),
-            "kappa": (("chain",), alignment.kappa),
-        },
-        "observed_data": {"label": (("judgement",), ann.label_codes)},
-        "constant_data": {
-            "task_code": (("judgement",), ann.task_codes),
-            "worker_code": (("judgement",), ann.worker_codes),
-        },
-    }
-    if recording.log_likelihood is not None:
-        values = recording.log_likelihood
-        groups["log_likelihood"] = {"labels": (("chain", "draw", "task"), values)}
-    return {name: dataset_of(group, coords=problem.coords) for name, group in groups.items()}
-
-
-def _prior_groups(problem: _Problem, rng_key: PRNGKeyArray) -> dict[str, xr.Dataset]:
-    params, label = _simulate_prior(
-        jax.random.split(rng_key, N_PREDICTIVE),
-        problem.labels,
-        problem.prior,
-        model=problem.model,
-        sizes=problem.sizes,
-    )
-    variables = {
-        name: (("chain", "draw", *dims), np.asarray(params[name])[None])
-        for name, dims in problem.dims.items()
-    }
-    return {
-        "prior": dataset_of(variables, coords=problem.coords),
-        "prior_predictive": dataset_of({"label": _label_draws(label[None], problem.ann)}),
-    }
-
-
-def _posterior_predictive(
-    problem: _Problem, posterior: xr.Dataset, rng_key: PRNGKeyArray
-) -> xr.Dataset:
-    """Labels drawn with the parameters of evenly spaced draws."""
-    n_chains, n_draws = posterior.sizes["chain"], posterior.sizes["draw"]
-    per_chain = min(n_draws, -(-N_PREDICTIVE // n_chains))
-    chosen = np.linspace(0, n_draws - 1, per_chain).astype(int)
-    picked = {
-        name: jnp.asarray(posterior[name].to_numpy()[:, chosen]).reshape(
-            -1, *posterior[name].shape[2:]
-        )
-        for name in problem.dims
-    }
-    label = _simulate_posterior(
-        jax.random.split(rng_key, n_chains * per_chain),
-        picked,
-        problem.labels,
-        model=problem.model,
-        n_items=problem.sizes.n_items,
-    )
-    variable = _label_draws(label.reshape(n_chains, per_chain, -1), problem.ann)
-    return dataset_of({"label": variable}, coords={"draw": chosen})
-
-
-@partial(jax.jit, static_argnames=("model", "sizes"))
-def _simulate_prior(
-    keys: Key[Array, " draw"], labels: Labels, prior: Any, *, model: ModuleType, sizes: Sizes
-) -> tuple[dict[str, Array], Int[Array, "draw label"]]:
-    def simulate(key: PRNGKeyArray) -> tuple[dict[str, Array], Int[Array, " label"]]:
-        drawn = model.simulate(key, labels.item, labels.worker, **sizes._asdict(), prior=prior)
-        return drawn.params._asdict(), drawn.labels.label
-
-    return jax.lax.map(simulate, keys)
-
-
-@partial(jax.jit, static_argnames=("model", "n_items"))
-def _simulate_posterior(
-    keys: Key[Array, " draw"],
-    params: dict[str, Array],
-    labels: Labels,
-    *,
-    model: ModuleType,
-    n_items: int,
-) -> Int[Array, "draw label"]:
-    def simulate(
-        key_and_params: tuple[PRNGKeyArray, dict[str, Array]],
-    ) -> Int[Array, " label"]:
-        key, fields = key_and_params
-        drawn = model.simulate_labels(
-            key, model.Params(**fields), labels.item, labels.worker, n_items=n_items
-        )
-        return drawn.labels.label
-
-    return jax.lax.map(simulate, (keys, params))
-
-
-def _label_draws(label: Int[Array, "chain draw label"], ann: Annotations) -> Variable:
-    """Codes of drawn labels in the smallest integers that hold them."""
-    codes = np.asarray(label).astype(np.min_scalar_type(-ann.n_classes))
-    return ("chain", "draw", "judgement"), codes
+@cache  # one kernel per model, so that what was compiled for it is found again
+def _gibbs(model: ModuleType) -> MCMCKernel:
+    return gibbs.Gibbs(model)
 
 
 def _check_model(model: ModuleType) -> None:
