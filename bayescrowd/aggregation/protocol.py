@@ -161,13 +161,6 @@ class Aggregator(BaseEstimator):
         Raises:
             TypeError: the method has no generative model.
             ValueError: the fit knew the truth of some tasks, which the samplers do not take.
-
-        Examples:
-            >>> import bayescrowd as bc
-            >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
-            >>> post = bc.DawidSkene().fit(labels).posterior(chains=2, draws=50, progress=False)
-            >>> bc.label_posterior(post).shape
-            (30, 3)
         """
         if self._model_name is None:
             raise TypeError(
@@ -185,7 +178,7 @@ class Aggregator(BaseEstimator):
         from bayescrowd.posterior.sample import sample_posterior
 
         method = "gibbs" if self._model_name in conjugate_models() else "nuts"
-        defaults = {"method": method, "init": self.probas_, "seed": self.seed}
+        defaults: dict[str, Any] = {"method": method, "init": self.probas_, "seed": self.seed}
         model = getattr(models, self._model_name)
         return sample_posterior(model, self._annotations, **(defaults | options))
 

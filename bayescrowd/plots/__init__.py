@@ -11,23 +11,37 @@ a marker or a line style says as well.
 
 from bayescrowd.plots.fits import convergence, method_comparison
 from bayescrowd.plots.overview import demo
+from bayescrowd.plots.posterior import (
+    chain_ranks,
+    chain_traces,
+    loo_comparison,
+    posterior_overview,
+    predictive_check,
+    worker_forest,
+)
 from bayescrowd.plots.selection import score_curve, selection_errors, unexplained_pairs
 from bayescrowd.plots.stagewise import information_map, stagewise_course
 from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
 
 __all__ = [
+    "chain_ranks",
+    "chain_traces",
     "confusion_matrix",
     "convergence",
     "demo",
     "information_map",
     "label_uncertainty",
+    "loo_comparison",
     "method_comparison",
+    "posterior_overview",
+    "predictive_check",
     "reliability",
     "score_curve",
     "selection_errors",
     "stagewise_course",
     "unexplained_pairs",
+    "worker_forest",
     "worker_map",
     "worker_recovery",
 ]

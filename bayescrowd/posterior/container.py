@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayescrowd.writing import new_file
+
 __all__ = ["Variable", "assemble", "dataset_of", "group_names", "group_of", "load", "save"]
 
 Container = Any
@@ -109,12 +111,15 @@ def group_of(post: Container, name: str) -> xr.Dataset:
     return group.to_dataset() if _HAS_DATATREE else group
 
 
-def save(post: Container, path: str | os.PathLike[str]) -> None:
-    """Write a container to one NetCDF file."""
-    if _HAS_DATATREE:
-        post.to_netcdf(path, engine="h5netcdf")
-    else:
-        post.to_netcdf(os.fspath(path), engine="h5netcdf")
+def save(post: Container, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+    """Write a container to one NetCDF file, whole or not at all.
+
+    Raises:
+        FileExistsError: there is a file already, and `overwrite` is false.
+    """
+    with new_file(path, overwrite=overwrite) as file:
+        # by name: NetCDF's writers do not take open files that hold several groups
+        post.to_netcdf(file.name, engine="h5netcdf")
 
 
 def load(path: str | os.PathLike[str]) -> Container:

@@ -77,9 +77,14 @@ def worker_posterior(post: Container, *, probability: float = PROBABILITY) -> pd
         One row per worker: the posterior mean `accuracy`, `lower`, `upper` and `n_labels`.
 
     Examples:
+        >>> import numpy as np
         >>> import bayescrowd as bc
-        >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
-        >>> post = bc.sample_posterior(bc.models.dawid_skene, labels, chains=2, draws=50, warmup=10)
+        >>> from bayescrowd.posterior.container import assemble, dataset_of
+        >>> draws = np.random.default_rng(0).beta(8, 2, size=(2, 50, 3))
+        >>> accuracy = (("chain", "draw", "worker"), draws)
+        >>> posterior = dataset_of({"accuracy": accuracy}, coords={"worker": ["ann", "bob", "eve"]})
+        >>> codes = dataset_of({"worker_code": (("judgement",), [0, 0, 1, 2])})
+        >>> post = assemble({"posterior": posterior, "constant_data": codes})
         >>> list(bc.worker_posterior(post).columns)
         ['accuracy', 'lower', 'upper', 'n_labels']
     """

@@ -1,6 +1,7 @@
 """Every picture draws what it says, where it is told to, and leaves pyplot alone."""
 
 import warnings
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,6 +16,8 @@ import bayescrowd as bc
 from bayescrowd import plots
 from bayescrowd.plots.canvas import BLUE
 from bayescrowd.plots.tasks import _wilson
+from bayescrowd.posterior.checks import CrowdChecks
+from bayescrowd.posterior.container import assemble, dataset_of
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +43,56 @@ ERRORS = pd.DataFrame(
     }
 )
 
+LOO = pd.DataFrame(
+    {"elpd_diff": [0.0, -7.0], "dse": [0.0, 3.0], "weight": [0.9, 0.1], "n_bad": [0, 2]},
+    index=["hierarchical_dawid_skene", "one_coin"],
+)
+
+
+@cache
+def drawn():
+    """Draws of the accuracies of six workers, by two chains."""
+    rng = np.random.default_rng(0)
+    dims = ("chain", "draw", "worker")
+    accuracy = rng.beta(8, 2, size=(2, 50, 6))
+    groups = {
+        "posterior": {"accuracy": (dims, accuracy)},
+        "sample_stats": {"marginal_log_likelihood": (dims[:2], accuracy.sum(axis=2) - 4000)},
+        "constant_data": {"worker_code": (("judgement",), np.arange(6).repeat(3))},
+    }
+    ids = {"worker": [f"worker {k}" for k in range(6)]}
+    return assemble({name: dataset_of(group, coords=ids) for name, group in groups.items()})
+
+
+def checked():
+    share = np.linspace(0.1, 0.9, 3)
+    table = pd.DataFrame(
+        {
+            "observed": share,
+            "mean": [0.2, 0.5, 0.6],
+            "lower": [0.05, 0.4, 0.5],
+            "upper": [0.3, 0.6, 0.7],
+            "p_value": [0.2, 0.5, 0.0],
+        },
+        index=["mean", "standard deviation", "share unanimous"],
+    )
+    return CrowdChecks(table, table, table)
+
+
 PICTURES = {
+    "chain_ranks": lambda est, data, ax: plots.chain_ranks(drawn(), ax),
+    "chain_traces": lambda est, data, ax: plots.chain_traces(drawn(), ax),
     "confusion_matrix": lambda est, data, ax: plots.confusion_matrix(est, 3, ax),
     "convergence": lambda est, data, ax: plots.convergence(est, ax),
     "information_map": lambda est, data, ax: plots.information_map(
         bc.pairwise_mutual_information(data.annotations), ax
     ),
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
+    "loo_comparison": lambda est, data, ax: plots.loo_comparison(LOO, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
+    "predictive_check": lambda est, data, ax: plots.predictive_check(
+        checked(), ax, what="vote_entropy"
+    ),
     "reliability": lambda est, data, ax: plots.reliability(est.probas_, data.truth, ax),
     "score_curve": lambda est, data, ax: plots.score_curve(
         bc.MutualInformationSelector(10).fit(data.annotations), ax
@@ -59,13 +104,14 @@ PICTURES = {
     "unexplained_pairs": lambda est, data, ax: plots.unexplained_pairs(
         bc.MDPD(3, n_init=1).fit(data.annotations), ax
     ),
+    "worker_forest": lambda est, data, ax: plots.worker_forest(drawn(), ax),
     "worker_map": lambda est, data, ax: plots.worker_map(est, ax),
     "worker_recovery": lambda est, data, ax: plots.worker_recovery(est, data.parameters, ax),
 }
 
 
 def test_every_picture_is_tested():
-    assert {*PICTURES, "demo"} == set(plots.__all__)
+    assert {*PICTURES, "demo", "posterior_overview"} == set(plots.__all__)
 
 
 @pytest.mark.parametrize("name", PICTURES)

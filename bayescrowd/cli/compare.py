@@ -1,0 +1,269 @@
+"""`bayescrowd compare`: which model predicts the labels of a task that it has not seen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayescrowd._version import __version__
+from bayescrowd.cli.arguments import Commands, add_reading_options, comma_separated, read_labels
+from bayescrowd.cli.sampling import (
+    MODEL_LIST,
+    add_sampling_options,
+    check_outputs,
+    counts_of,
+    input_line,
+    known_model,
+    method_for,
+    model_name,
+    number_or_none,
+)
+from bayescrowd.cli.text import aligned, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.annotations import Annotations
+    from bayescrowd.posterior.diagnostics import Diagnosis
+
+__all__ = ["add_to"]
+
+DEFAULT = "dawid_skene,hierarchical_dawid_skene,one_coin,mace"
+"""The models that integrate over whatever belongs to one task."""
+
+LEAST_DIFFERENCE = 4.0
+"""Nats below which a difference means nothing, whatever its standard error (Sivula et al. 2020)."""
+
+_DESCRIPTION = """\
+Rank models by how well they predict the labels of a task left out of the fit (PSIS-LOO), which
+needs no truth."""
+
+_EPILOG = f"""\
+models:
+{MODEL_LIST}
+  Default: {DEFAULT}.
+  item_difficulty has a parameter of each task, which leaving out the task leaves without data:
+  expect unreliable tasks.
+
+input:
+  As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
+  per judgement.
+
+output:
+  One row per model, best first:
+  elpd         expected log predictive density of a new task's labels, summed over tasks (nats), and
+               its standard error
+  difference   from the best model, and the standard error of the difference
+  weight       share in the mixture of the models that predicts best (stacking)
+  p            effective number of parameters
+  unreliable   tasks that weigh so much that their part is a guess (Pareto k above 0.7)
+  --out takes the table in the format of the extension: .csv, .tsv, .jsonl or .parquet; '-' prints
+  CSV. --plot draws it: .png, .pdf or .svg. --json prints one JSON document and no summary.
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd compare labels.csv
+  bayescrowd compare labels.csv --models dawid_skene,one_coin --draws 1000 --plot models.png"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "compare",
+        help="rank models of the labels by leave-one-out prediction",
+        usage="bayescrowd compare LABELS [--models A,B,...] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "--models", type=_model_names, metavar="A,B,...", default=DEFAULT, help="those to compare"
+    )
+    add_sampling_options(parser, draws=500)
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", help="write one row per model; - prints it")
+    output.add_argument("--plot", metavar="FILE", help="draw the comparison")
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_reading_options(parser)
+
+
+class _Fit(NamedTuple):
+    """One model's posterior."""
+
+    method: str
+    post: Any
+    diagnosis: Diagnosis
+    seconds: float
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.posterior.diagnostics import compare
+
+    if args.out == "-" and args.json:
+        raise ValueError("only one of --out - and --json can print")
+    check_outputs(
+        inputs=[args.labels],
+        tables=[args.out],
+        pictures=[args.plot],
+        others=[],
+        overwrite=args.force,
+    )
+    with stage(f"reading {args.labels}"):
+        annotations = read_labels(args)
+    fits = {name: _sampled(args, annotations, name) for name in args.models}
+    with stage("leaving out each task"):
+        table = compare({name: fit.post for name, fit in fits.items()})
+    _write(args, table)
+    if args.json:
+        document = _document(args, annotations, fits, table)
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    else:
+        text = _summary(args, annotations, fits, table)
+        print(text, file=sys.stderr if args.out == "-" else sys.stdout)
+    return 0
+
+
+def _sampled(args: argparse.Namespace, annotations: Annotations, name: str) -> _Fit:
+    from bayescrowd.posterior.diagnostics import diagnose
+    from bayescrowd.posterior.sample import sample_posterior
+
+    method = method_for(name)
+    start = time.perf_counter()
+    post = sample_posterior(
+        known_model(name),
+        annotations,
+        method,
+        chains=args.chains,
+        draws=args.draws,
+        warmup=args.warmup,
+        seed=args.seed,
+        predictive=False,
+    )
+    return _Fit(method, post, diagnose(post), time.perf_counter() - start)
+
+
+def _write(args: argparse.Namespace, table: pd.DataFrame) -> None:
+    from bayescrowd.writing import new_file, write_table
+
+    rows = table.rename_axis("model").reset_index()
+    if args.out == "-":
+        print(rows.to_csv(index=False, lineterminator="\n"), end="")
+    elif args.out is not None:
+        write_table(rows, args.out, overwrite=args.force)
+    if args.plot is not None:
+        from matplotlib.figure import Figure
+
+        from bayescrowd.plots.posterior import loo_comparison
+
+        figure = Figure(figsize=(6.4, 0.5 * len(table) + 1.8), dpi=150, layout="constrained")
+        loo_comparison(table, figure.subplots())
+        with new_file(args.plot, overwrite=args.force) as file:
+            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+
+
+def _document(
+    args: argparse.Namespace,
+    annotations: Annotations,
+    fits: dict[str, _Fit],
+    table: pd.DataFrame,
+) -> dict[str, Any]:
+    """Everything that was found, for machines."""
+    rows = []
+    for name, row in table.iterrows():
+        fit = fits[str(name)]
+        rows.append(
+            {
+                "model": name,
+                **{column: number_or_none(value) for column, value in row.items()},
+                "n_bad": int(row["n_bad"]),
+                "method": fit.method,
+                "seconds": fit.seconds,
+                "is_trustworthy": fit.diagnosis.is_trustworthy,
+                "verdict": fit.diagnosis.verdict,
+            }
+        )
+    return {
+        "bayescrowd": __version__,
+        "input": counts_of(_source(args), annotations),
+        "sampling": {"chains": args.chains, "draws": args.draws, "seed": args.seed},
+        "conclusion": _conclusion(table),
+        "models": rows,
+    }
+
+
+def _summary(
+    args: argparse.Namespace,
+    annotations: Annotations,
+    fits: dict[str, _Fit],
+    table: pd.DataFrame,
+) -> str:
+    rows = [["model", "elpd", "se", "difference", "se", "weight", "p", "unreliable", "seconds"]]
+    for row in table.itertuples():
+        rows.append(
+            [
+                str(row.Index),
+                f"{row.elpd:,.1f}",
+                f"{row.se:.1f}",
+                f"{row.elpd_diff:,.1f}",
+                f"{row.dse:.1f}",
+                f"{row.weight:.2f}",
+                f"{row.p:,.1f}",
+                f"{row.n_bad:,}",
+                f"{fits[str(row.Index)].seconds:.1f}",
+            ]
+        )
+    paragraphs = [
+        input_line(_source(args), annotations),
+        "models by prediction of tasks left out (nats, higher is better)\n" + aligned(rows),
+        _conclusion(table),
+    ]
+    doubts = [
+        f"{name}: {fit.diagnosis.verdict}"
+        for name, fit in fits.items()
+        if not fit.diagnosis.is_trustworthy
+    ]
+    if doubts:
+        paragraphs.append("\n".join(doubts))
+    written = [
+        f"{path}: {what} written"
+        for path, what in ((args.out, counted(len(table), "model")), (args.plot, "picture"))
+        if path not in (None, "-")
+    ]
+    if written:
+        paragraphs.append("\n".join(written))
+    return "\n\n".join(paragraphs)
+
+
+def _conclusion(table: pd.DataFrame) -> str:
+    """Which models the labels cannot tell from the best, in words."""
+    best, *others = table.index
+    close = [
+        str(name)
+        for name in others
+        if -table.loc[name, "elpd_diff"] < max(LEAST_DIFFERENCE, 2 * table.loc[name, "dse"])
+    ]
+    if not others:
+        return f"{best} is the only model: nothing to compare it with."
+    if not close:
+        return f"{best} predicts best, by more than two standard errors."
+    return f"{best} predicts best; not clearly better than {', '.join(close)}."
+
+
+def _source(args: argparse.Namespace) -> str:
+    return "standard input" if args.labels == "-" else args.labels
+
+
+def _model_names(text: str) -> list[str]:
+    names = [model_name(name) for name in comma_separated(text)]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: a model is named twice")
+    return names

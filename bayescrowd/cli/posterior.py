@@ -1,0 +1,383 @@
+"""`bayescrowd posterior`: how sure one can be of labels and workers, by draws from a posterior."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayescrowd._version import __version__
+from bayescrowd.cli.arguments import Commands, add_reading_options, comma_separated, read_labels
+from bayescrowd.cli.sampling import (
+    MODEL_LIST,
+    add_sampling_options,
+    check_outputs,
+    counts_of,
+    input_line,
+    known_model,
+    method_for,
+    model_name,
+    number_or_none,
+    shortened,
+)
+from bayescrowd.cli.text import aligned, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.annotations import Annotations
+    from bayescrowd.metrics import Scores
+    from bayescrowd.posterior.diagnostics import Diagnosis
+
+__all__ = ["add_to"]
+
+CONTAINERS = (".nc", ".nc4", ".netcdf")
+SURE = 0.95
+"""Labels less probable than this are called uncertain."""
+N_SHOWN = 6
+"""Workers shown at either end, and tasks shown."""
+
+_DESCRIPTION = """\
+Draw from the posterior of a crowd model: how probable each task's label is, and how accurate each
+worker, with everything that is not known about the others taken into account."""
+
+_EPILOG = f"""\
+models:
+{MODEL_LIST}
+
+methods:
+  gibbs  exact draws of conjugate models, quick; the default where the model has it
+  nuts   Hamiltonian Monte Carlo, for any model
+  svi    a normal approximation fitted to mini-batches, for very large sets
+
+input:
+  As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
+  per judgement.
+
+output:
+  A summary is printed: whether the draws can be trusted (worst R-hat, smallest effective sample
+  sizes in bulk and tail, divergences, a verdict), the accuracy of workers with 89 % intervals, and
+  the tasks whose label is uncertain (less than 95 % probable). --out takes all draws, as ArviZ
+  reads them (NetCDF, .nc); --labels one row per task (task, label, probability, entropy, n_votes);
+  --workers one row per worker (worker, accuracy, lower, upper, n_labels), in the format of the
+  extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet, '-' prints CSV. --plot draws the
+  workers, the chains and, with --truth, the calibration: .png, .pdf or .svg. --json prints one
+  JSON document and no summary. Ctrl-C ends the sampling and keeps the draws so far.
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd posterior labels.csv
+  bayescrowd posterior labels.csv --model hierarchical_dawid_skene --out fit.nc
+  bayescrowd posterior labels.csv --labels labelled.csv --workers workers.csv --plot fit.png"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "posterior",
+        help="how sure one can be of labels and workers",
+        usage="bayescrowd posterior LABELS [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "--model",
+        type=model_name,
+        default="dawid_skene",
+        help="one of those below; default: %(default)s",
+    )
+    parser.add_argument(
+        "--method", choices=("gibbs", "nuts", "svi"), help="default: gibbs if possible, else nuts"
+    )
+    add_sampling_options(parser, draws=1000)
+    known = parser.add_argument_group("known labels (a table with a task and a label per row)")
+    known.add_argument("--truth", metavar="FILE", help="true labels, for scoring only")
+    known.add_argument(
+        "--truth-columns",
+        type=_two_names,
+        metavar="TASK,LABEL",
+        default=(None, None),
+        help="columns of the truth file, if not found by their names",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", help="write all draws (.nc)")
+    output.add_argument(
+        "--labels", dest="labels_out", metavar="FILE", help="write one row per task; - prints it"
+    )
+    output.add_argument("--workers", metavar="FILE", help="write one row per worker; - prints it")
+    output.add_argument("--plot", metavar="FILE", help="draw workers, chains and calibration")
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_reading_options(parser)
+
+
+class _Outcome(NamedTuple):
+    """What there is to tell."""
+
+    source: str
+    model: str
+    method: str
+    annotations: Annotations
+    post: Any
+    seconds: float
+    diagnosis: Diagnosis
+    truth: pd.Series | None
+    scores: Scores | None
+    probas: pd.DataFrame
+    tasks: pd.DataFrame
+    workers: pd.DataFrame
+
+
+def _run(args: argparse.Namespace) -> int:
+    _check_arguments(args)
+    outcome = _sampled(args)
+    _write(args, outcome)
+    if args.json:
+        print(json.dumps(_document(args, outcome), indent=2, ensure_ascii=False, default=str))
+    else:
+        summary = sys.stderr if "-" in (args.labels_out, args.workers) else sys.stdout
+        print(_summary(args, outcome), file=summary)
+    return 0
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    if [args.labels, args.truth].count("-") > 1:
+        raise ValueError("only one of the files can come from standard input")
+    if [args.labels_out, args.workers].count("-") + args.json > 1:
+        raise ValueError("only one of --labels -, --workers - and --json can print")
+    if args.out is not None and Path(args.out).suffix.lower() not in CONTAINERS:
+        raise ValueError(
+            f"{args.out}: expected a name that ends in .nc for all draws; --labels FILE writes a "
+            "table of the labels"
+        )
+    check_outputs(
+        inputs=[args.labels, args.truth],
+        tables=[args.labels_out, args.workers],
+        pictures=[args.plot],
+        others=[args.out],
+        overwrite=args.force,
+    )
+
+
+def _sampled(args: argparse.Namespace) -> _Outcome:
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.metrics import score_table
+    from bayescrowd.posterior.diagnostics import diagnose
+    from bayescrowd.posterior.sample import label_posterior, sample_posterior
+    from bayescrowd.posterior.workers import worker_posterior
+    from bayescrowd.reading import read_truth
+
+    with stage(f"reading {args.labels}"):
+        annotations = read_labels(args)
+        truth = None
+        if args.truth is not None:
+            task, label = args.truth_columns
+            truth = read_truth(args.truth, annotations, task=task, label=label)
+    method = args.method or method_for(args.model)
+    start = time.perf_counter()
+    # What only a file has room for is drawn and kept only if there is one.
+    post = sample_posterior(
+        known_model(args.model),
+        annotations,
+        method,
+        chains=args.chains,
+        draws=args.draws,
+        warmup=args.warmup,
+        seed=args.seed,
+        log_likelihood=args.out is not None,
+        predictive=args.out is not None,
+    )
+    seconds = time.perf_counter() - start
+    with stage("judging the draws"):
+        diagnosis = diagnose(post)
+    probas = label_posterior(post).set_axis(annotations.tasks).set_axis(annotations.classes, axis=1)
+    workers = worker_posterior(post).set_axis(annotations.workers)
+    return _Outcome(
+        source="standard input" if args.labels == "-" else args.labels,
+        model=args.model,
+        method=method,
+        annotations=annotations,
+        post=post,
+        seconds=seconds,
+        diagnosis=diagnosis,
+        truth=truth,
+        scores=None if truth is None else score_table(probas, truth),
+        probas=probas,
+        tasks=_task_table(probas, annotations),
+        workers=workers.rename_axis("worker").reset_index(),
+    )
+
+
+def _task_table(probas: pd.DataFrame, ann: Annotations) -> pd.DataFrame:
+    import pandas as pd
+    from scipy.special import entr
+
+    values = probas.to_numpy()
+    return pd.DataFrame(
+        {
+            "task": ann.tasks,
+            "label": ann.classes.take(values.argmax(axis=1)),
+            "probability": values.max(axis=1),
+            "entropy": entr(values).sum(axis=1),
+            "n_votes": ann.labels_per_task,
+        }
+    )
+
+
+def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.posterior.container import save
+    from bayescrowd.writing import new_file, write_table
+
+    for path, table in ((args.labels_out, outcome.tasks), (args.workers, outcome.workers)):
+        if path == "-":
+            print(table.to_csv(index=False, lineterminator="\n"), end="")
+        elif path is not None:
+            write_table(table, path, overwrite=args.force)
+    if args.out is not None:
+        with stage(f"writing {args.out}"):
+            save(outcome.post, args.out, overwrite=args.force)
+    if args.plot is not None:
+        from bayescrowd.plots.posterior import posterior_overview
+
+        figure = posterior_overview(outcome.post, probas=outcome.probas, truth=outcome.truth)
+        with new_file(args.plot, overwrite=args.force) as file:
+            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+
+
+def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
+    """Everything that was found, for machines."""
+    diagnosis = outcome.diagnosis
+    return {
+        "bayescrowd": __version__,
+        "model": outcome.model,
+        "method": outcome.method,
+        "input": counts_of(outcome.source, outcome.annotations),
+        "sampling": {
+            "chains": args.chains,
+            "draws": args.draws,
+            "seed": args.seed,
+            "is_complete": bool(outcome.post.attrs.get("is_complete", 1)),
+            "seconds": outcome.seconds,
+        },
+        "diagnosis": {
+            "verdict": diagnosis.verdict,
+            "is_trustworthy": diagnosis.is_trustworthy,
+            "rhat": number_or_none(diagnosis.rhat),
+            "ess_bulk": number_or_none(diagnosis.ess_bulk),
+            "ess_tail": number_or_none(diagnosis.ess_tail),
+            "n_divergent": diagnosis.n_divergent,
+            "problems": list(diagnosis.problems),
+        },
+        "scores": None if outcome.scores is None else outcome.scores._asdict(),
+        "tasks": outcome.tasks.to_dict("records"),
+        "workers": outcome.workers.to_dict("records"),
+    }
+
+
+def _summary(args: argparse.Namespace, outcome: _Outcome) -> str:
+    paragraphs = [input_line(outcome.source, outcome.annotations), _draw_lines(outcome)]
+    if outcome.scores is not None:
+        paragraphs.append(_score_lines(outcome.scores, args.truth))
+    paragraphs += [_worker_lines(outcome.workers), _task_lines(outcome.tasks)]
+    written = [
+        f"{path}: {what} written"
+        for path, what in (
+            (args.out, "all draws"),
+            (args.labels_out, counted(len(outcome.tasks), "task")),
+            (args.workers, counted(len(outcome.workers), "worker")),
+            (args.plot, "picture"),
+        )
+        if path not in (None, "-")
+    ]
+    if written:
+        paragraphs.append("\n".join(written))
+    return "\n\n".join(paragraphs)
+
+
+def _draw_lines(outcome: _Outcome) -> str:
+    diagnosis = outcome.diagnosis
+    return "\n".join(
+        [
+            f"{outcome.model} by {outcome.method}, {outcome.seconds:.1f} s",
+            f"  worst R-hat                 {diagnosis.rhat:.3f}",
+            f"  smallest ESS, bulk          {diagnosis.ess_bulk:,.0f}",
+            f"  smallest ESS, tail          {diagnosis.ess_tail:,.0f}",
+            f"  divergences                 {diagnosis.n_divergent:,}",
+            f"  {diagnosis.verdict}",
+        ]
+    )
+
+
+def _score_lines(scores: Scores, truth: str) -> str:
+    rows = [
+        ("accuracy", scores.accuracy),
+        ("log loss (nats)", scores.log_loss),
+        ("Brier score", scores.brier),
+        ("expected calibration error", scores.ece),
+    ]
+    lines = [f"scored on {counted(scores.n, 'task')} of {truth}"]
+    return "\n".join([*lines, *(f"  {name:<26}  {value:.4f}" for name, value in rows)])
+
+
+def _worker_lines(workers: pd.DataFrame) -> str:
+    """The best and the worst workers."""
+    ranked = workers.sort_values("accuracy", ascending=False, kind="stable")
+    rows = [["worker", "accuracy", "89 % interval", "labels"]]
+    if len(ranked) > 2 * N_SHOWN + 1:
+        between = f"... and {len(ranked) - 2 * N_SHOWN:,} more"
+        rows += [
+            *_worker_rows(ranked.head(N_SHOWN)),
+            [between, "", "", ""],
+            *_worker_rows(ranked.tail(N_SHOWN)),
+        ]
+    else:
+        rows += _worker_rows(ranked)
+    return f"workers by accuracy (share of right labels)\n{aligned(rows)}"
+
+
+def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
+    return [
+        [
+            shortened(row.worker),
+            f"{row.accuracy:.3f}",
+            f"{row.lower:.3f} to {row.upper:.3f}",
+            f"{row.n_labels:,}",
+        ]
+        for row in workers.itertuples(index=False)
+    ]
+
+
+def _task_lines(tasks: pd.DataFrame) -> str:
+    doubtful = tasks[tasks["probability"] < SURE].sort_values("probability", kind="stable")
+    title = f"{len(doubtful):,} of {counted(len(tasks), 'label')} less than {SURE:.0%} sure"
+    if doubtful.empty:
+        return title
+    rows = [["task", "label", "probability", "votes"]]
+    for row in doubtful.head(N_SHOWN).itertuples(index=False):
+        rows.append(
+            [
+                shortened(row.task),
+                shortened(row.label),
+                f"{row.probability:.3f}",
+                f"{row.n_votes:,}",
+            ]
+        )
+    if len(doubtful) > N_SHOWN:
+        rows.append([f"... and {len(doubtful) - N_SHOWN:,} more", "", "", ""])
+    return f"{title}, the least sure first\n{aligned(rows, left=(0, 1))}"
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    names = comma_separated(text)
+    if len(names) != 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
+    return names[0], names[1]
