@@ -23,7 +23,7 @@ from bayescrowd.aggregation.em import Estimate, Incidence, log_floored
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.annotations import Annotations
 
-__all__ = ["Aggregation", "Aggregator", "as_annotations", "incidence", "worker_quality"]
+__all__ = ["Aggregation", "Aggregator", "as_annotations", "decide", "incidence", "worker_quality"]
 
 TIE = 1e-9
 """Classes whose probability is this close to the largest share the first place."""
@@ -105,7 +105,7 @@ class Aggregator(BaseEstimator):
             )
         self.classes_, self.workers_ = ann.classes, ann.workers
         self.probas_ = pd.DataFrame(found.posterior, index=ann.tasks, columns=ann.classes)
-        self.labels_, self.n_ties_ = _decide(self.probas_, self.seed)
+        self.labels_, self.n_ties_ = decide(self.probas_, self.seed)
         self.priors_ = pd.Series(found.priors, index=ann.classes, name="prior")
         self.confusions_ = confusion_frame(found.confusions, ann)
         self.worker_quality_ = worker_quality(
@@ -129,7 +129,7 @@ class Aggregator(BaseEstimator):
 
     def predict(self, data: Any) -> pd.Series:
         """Most probable class of new tasks; see `predict_proba`."""
-        return _decide(self.predict_proba(data), self.seed)[0]
+        return decide(self.predict_proba(data), self.seed)[0]
 
     def predict_proba(self, data: Any) -> pd.DataFrame:
         """P(class) of new tasks labelled by the workers of the fit, tasks x classes.
@@ -339,7 +339,7 @@ def worker_quality(
     )
 
 
-def _decide(probas: pd.DataFrame, seed: int) -> tuple[pd.Series, int]:
+def decide(probas: pd.DataFrame, seed: int) -> tuple[pd.Series, int]:
     """Most probable class of each task, ties drawn by the seed, and how many ties there were."""
     values = probas.to_numpy()
     largest = values.max(axis=1, keepdims=True)
