@@ -25,7 +25,6 @@ from bayescrowd.budgeted.journal import CurveJournal, Row
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.simulation import classification_error, learn_from_all, play
 from bayescrowd.budgeted.space import CodedTable, FeatureSpace
-from bayescrowd.dataset import TableDataset
 
 __all__ = ["ALL_DATA", "budget_curve", "curve_means", "paired_differences"]
 
@@ -65,7 +64,7 @@ class _Part(NamedTuple):
 
 def budget_curve(
     policies: Sequence[type[Policy]] | Mapping[str, Factory],
-    table: TableDataset | pd.DataFrame,
+    table: Any,
     budgets: Sequence[float],
     n_features: int | Sequence[int],
     *,

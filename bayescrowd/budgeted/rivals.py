@@ -110,7 +110,10 @@ class PosteriorMeanGreedy(TsGreedy):
 
 
 class ExploreThenCommit(Policy):
-    """Explore with a share of the budget, then choose the features and buy only these.
+    """Explore with a share of the budget, then buy only what looks best.
+
+    After exploring, the features are chosen as if the budget were spent, and the rest of it goes to
+    these, the least observed first. In the end the choice is made anew, on all that was bought.
 
     Args:
         space: classes, features, priors, costs.
@@ -153,7 +156,7 @@ class ExploreThenCommit(Policy):
                 return self._explorer._choose(candidates)
             if ledger.open:
                 return None
-            self._committed = super()._select()
+            self._committed = self._select()
         members = [f for f in self._committed if candidates[f]]
         if not members:
             if not ledger.open:
@@ -167,9 +170,6 @@ class ExploreThenCommit(Policy):
 
     def _observed(self, entry: Entry) -> None:
         self._explorer._observed(entry)
-
-    def _select(self) -> list[int]:
-        return self._committed or super()._select()
 
 
 _EXPLORERS: dict[str, type[Policy]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.budgeted.belief import Belief, Estimate
@@ -14,14 +14,13 @@ from bayescrowd.budgeted.crowd import Noise, TableCrowd, check_classes, noisy_la
 from bayescrowd.budgeted.gain import greedy
 from bayescrowd.budgeted.policy import BELIEFS, BudgetResult, Policy
 from bayescrowd.budgeted.space import FeatureSpace
-from bayescrowd.dataset import TableDataset
 
 __all__ = ["classification_error", "learn_from_all", "play", "simulate_budget"]
 
 
 def simulate_budget(
     policy: Policy,
-    table: TableDataset | pd.DataFrame,
+    table: Any,
     *,
     target: Hashable | None = None,
     noise: Noise | None = "none",

@@ -101,7 +101,7 @@ class FeatureSpace:
     @classmethod
     def from_table(
         cls,
-        table: TableDataset | pd.DataFrame,
+        table: Any,
         *,
         target: Hashable | None = None,
         strength: float = 1.0,
@@ -221,9 +221,7 @@ class FeatureSpace:
                 raise ValueError(f"row {plain(row)!r}: {error}") from None
         return codes[row_code]
 
-    def code(
-        self, table: TableDataset | pd.DataFrame, *, target: Hashable | None = None
-    ) -> CodedTable:
+    def code(self, table: Any, *, target: Hashable | None = None) -> CodedTable:
         """A labelled table in the codes of this space.
 
         Raises:
@@ -258,7 +256,7 @@ class FeatureSpace:
 
 
 def features_and_target(
-    table: TableDataset | pd.DataFrame, target: Hashable | None = None
+    table: Any, target: Hashable | None = None
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Features and class of each row of a labelled table.
 

@@ -1,0 +1,105 @@
+"""Spaces: what is accepted, how tables become codes, how numbers become intervals."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from bayescrowd.budgeted.space import FeatureSpace
+
+
+def small(**changes):
+    arguments = {"classes": ["a", "b"], "features": {"x": [0, 1], "y": ["u", "v", "w"]}}
+    return FeatureSpace(**(arguments | changes))
+
+
+def test_defaults_by_hand():
+    space = small(costs={"y": 3})
+    assert space.class_prior.tolist() == [0.5, 0.5]
+    assert space.label_costs().tolist() == [1, 3]
+    assert space.n_values == (2, 3)
+
+
+def test_codes_of_a_table():
+    frame = pd.DataFrame({"y": ["w", "u", None], "x": [1, 0, 1], "t": ["b", "a", "b"]})
+    coded = small().code(frame, target="t")
+    assert coded.values.tolist() == [[1, 2], [0, 0], [1, -1]]
+    assert coded.target.tolist() == [1, 0, 1]
+
+
+def test_few_numbers_stay_and_many_are_cut_at_quantiles():
+    frame = pd.DataFrame(
+        {"few": np.arange(100) % 10, "many": np.arange(100.0), "t": ["a", "b"] * 50}
+    )
+    space = FeatureSpace.from_table(frame, target="t")
+    assert space.features["few"] == tuple(range(10))
+    assert space.features["many"] == (
+        "< 19.8", "19.8 to 39.6", "39.6 to 59.4", "59.4 to 79.2", ">= 79.2"
+    )  # fmt: skip
+    codes = space.code(frame, target="t").values[:, 1]
+    assert np.bincount(codes).tolist() == [20] * 5
+
+
+def test_a_number_at_a_cut_belongs_above_it_and_new_numbers_find_their_interval():
+    space = small(features={"x": ["low", "high"]}, cuts={"x": [2.0]})
+    assert [space.code_of("x", v) for v in (1.9, 2.0, 99, "low")] == [0, 1, 1, 0]
+    with pytest.raises(ValueError, match="feature 'x' has no value 'mid'"):
+        space.code_of("x", "mid")
+
+
+def test_a_column_of_zeros_and_a_few_numbers_has_two_intervals():
+    frame = pd.DataFrame({"x": [0.0] * 90 + list(range(1, 13)), "t": ["a", "b"] * 51})
+    assert FeatureSpace.from_table(frame, target="t").features["x"] == ("< 1", ">= 1")
+
+
+def test_frequencies_are_the_prior_and_other_libraries_frames_are_read():
+    frame = pl.DataFrame({"x": ["p", "q", "p", "p"], "t": [1, 1, 1, 2]})
+    space = FeatureSpace.from_table(frame, target="t")
+    assert space.classes == (1, 2)
+    assert space.class_prior.tolist() == [0.75, 0.25]
+
+
+def test_taking_keeps_what_belongs_to_a_feature():
+    space = small(prior=[0.2, 0.8], costs={"x": 2}).take([1, 0], [1, 0])
+    assert space.names == ("y", "x")
+    assert space.classes == ("b", "a")
+    assert space.class_prior.tolist() == [0.8, 0.2]
+    assert space.label_costs().tolist() == [1, 2]
+
+
+BAD = [
+    ({"classes": ["a"]}, "two classes or more, got 'a'"),
+    ({"classes": ["a", "a"]}, "class 'a' is listed twice"),
+    ({"features": {}}, "at least one feature"),
+    ({"features": {"x": ["only"]}}, "feature 'x' has 1 value"),
+    ({"features": {"x": [0, 0]}}, "feature 'x': value 0 is listed twice"),
+    ({"prior": [0.5, 0.4]}, "sum to 0.9"),
+    ({"prior": [1.0, 0.0]}, "prior of class 'b' is 0.0"),
+    ({"prior": [1.0]}, "expected 2 numbers"),
+    ({"strength": 0.0}, "strength=0.0"),
+    ({"costs": {"z": 1}}, "no feature 'z'"),
+    ({"costs": {"x": 0}}, "feature 'x' costs 0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_spaces(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+FRAME = pd.DataFrame({"x": [0, 1], "y": ["u", "v"], "t": ["a", "b"]})
+BAD_TABLES = [
+    (FRAME.rename(columns={"t": "kind"}), "target='t': expected the column"),
+    (FRAME.drop(columns="y"), "no column 'y'"),
+    (FRAME.assign(x=[0, 7]), "row 1: feature 'x' has no value 7"),
+    (FRAME.assign(t=["a", "c"]), "class 'c' of the table"),
+    (FRAME.assign(t=["a", None]), "row 1 has no class"),
+    (FRAME.iloc[:0], "no rows"),
+]
+
+
+@pytest.mark.parametrize(("frame", "message"), BAD_TABLES, ids=[m for _, m in BAD_TABLES])
+def test_bad_tables(frame, message):
+    with pytest.raises(ValueError, match=message):
+        small().code(frame, target="t")
