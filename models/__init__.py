@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayescrowd.models import dawid_skene as dawid_skene
     from bayescrowd.models import hierarchical_dawid_skene as hierarchical_dawid_skene
     from bayescrowd.models import item_difficulty as item_difficulty
+    from bayescrowd.models import judgements as judgements
     from bayescrowd.models import mace as mace
     from bayescrowd.models import naive_bayes as naive_bayes
     from bayescrowd.models import one_coin as one_coin
@@ -23,6 +24,7 @@ __all__ = [
     "dawid_skene",
     "hierarchical_dawid_skene",
     "item_difficulty",
+    "judgements",
     "mace",
     "naive_bayes",
     "one_coin",

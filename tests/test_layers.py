@@ -27,7 +27,7 @@ LAYERS = [
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 # An estimator offers .posterior() by importing the sampler when it is called.
-LAZY_EXCEPTIONS = {("aggregation", "posterior"), ("mixture", "posterior")}
+LAZY_EXCEPTIONS = {(home, "posterior") for home in ("aggregation", "mixture", "selection")}
 
 
 def source_files():

@@ -131,6 +131,24 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
         {0: 5.1, 1: 1.1, 6: 0.2}
     """
 
+    def posterior(self, judgements: Any, y: Any, **options: Any) -> Any:
+        """Draws of a hierarchical model of the judgements: how sure is all this?
+
+        Args:
+            judgements: as for `fit`.
+            y: as for `fit`.
+            **options: of `bayescrowd.posterior.judgements.sample_judgements`: draws, warmup,
+                chains, seed.
+
+        Returns:
+            A `RepeatPosterior` with intervals of the attributes' properties, of the loss along
+            `repeats_`, and of the difference between any two repeat vectors.
+        """
+        from bayescrowd.posterior.judgements import posterior_of_selection
+
+        check_is_fitted(self)
+        return posterior_of_selection(self, judgements, y, **options)
+
     def plan(self, judgements: Any, y: Any, n_judgements: int, **options: Any) -> pd.DataFrame:
         """How many judgements of each attribute of how many objects to learn from.
 
