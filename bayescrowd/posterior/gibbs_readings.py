@@ -24,6 +24,8 @@ slots: `sweep_feature` compiles once for all of them. It compiles anew when the 
 changes: `grown` doubles it, or `n_slots` is budget / W from the start. `sweep` is the step of all
 features at once, `run_feature` keeps the draws of many steps. A state is warm: it goes on when
 readings have been added in between. Workers in groups have counts [slot, group, value].
+`sweep_chains` is the step of many chains of one feature, told by the counts of their values: given
+these the tables are Dirichlet rows, so that means are averages of closed forms over few chains.
 
 Whatever is averaged over draws has to be the same under a renaming of the hidden values: the
 `channel`, P(label | class), is; `conditional` and `confusion` by themselves are not.
@@ -56,6 +58,7 @@ __all__ = [
     "prior_means",
     "run_feature",
     "sweep",
+    "sweep_chains",
     "sweep_feature",
     "with_feature",
 ]
@@ -97,7 +100,7 @@ def concentrations(
 
 def prior_means(prior: Tables) -> Tables:
     """Tables to start from: the prior's means, where workers are mostly right."""
-    return Tables(*(rows / np.maximum(rows.sum(axis=-1, keepdims=True), 1e-30) for rows in prior))
+    return Tables(*(rows / jnp.maximum(rows.sum(axis=-1, keepdims=True), 1e-30) for rows in prior))
 
 
 def no_readings(prior: Tables, *, n_slots: int) -> Readings:
@@ -152,6 +155,32 @@ def sweep(rng_key: PRNGKeyArray, tables: Tables, readings: Readings, prior: Tabl
     """One Gibbs step of every feature; arguments as in `sweep_feature`, of all features."""
     keys = jax.random.split(rng_key, len(tables.conditional))
     return jax.vmap(_sweep)(keys, tables, readings, prior)
+
+
+@jax.jit
+def sweep_chains(rng_key: PRNGKeyArray, concentration: Tables, readings: Readings) -> Tables:
+    """One Gibbs step of many chains of one feature: tables given values, then new values.
+
+    Args:
+        rng_key: the source of randomness.
+        concentration: of each chain's tables given its values, along a leading axis: prior +
+            counts. Readings that have been added since have no value in them yet.
+        readings: the feature's readings.
+
+    Returns:
+        Counts of the new values: of readings by [chain, cls, value], of labels by [chain, group,
+        value, value].
+    """
+    key_tables, key_value = jax.random.split(rng_key)
+    n_chains, n_classes, n_values = concentration.conditional.shape
+    confusion = concentration.confusion.reshape(n_chains, -1, n_values)
+    stacked = jnp.concatenate([concentration.conditional, confusion], axis=1)
+    rows = dirichlet_rows(key_tables, stacked)
+    shape = concentration.confusion.shape
+    tables = Tables(rows[:, :n_classes], rows[:, n_classes:].reshape(shape))
+    log_weights = jax.vmap(_value_log_weights, in_axes=(0, None))(tables, readings)
+    value = draw_categories(key_value, log_weights)
+    return jax.vmap(lambda one: _value_counts(one, readings, n_classes, n_values))(value)
 
 
 def run_feature(
@@ -211,10 +240,19 @@ def _draw_tables(
 ) -> Tables:
     """Both tables in one call of the generator; empty slots are of no class and count nothing."""
     n_classes, n_values = prior.conditional.shape
-    is_class = jax.nn.one_hot(readings.target, n_classes)
-    is_value = jax.nn.one_hot(value, n_values)
-    conditional = prior.conditional + is_class.T @ is_value
-    confusion = prior.confusion + jnp.einsum("sz,sgx->gzx", is_value, readings.counts)
+    counts = _value_counts(value, readings, n_classes, n_values)
+    conditional = prior.conditional + counts.conditional
+    confusion = prior.confusion + counts.confusion
     stacked = jnp.concatenate([conditional, confusion.reshape(-1, n_values)])
     rows = dirichlet_rows(rng_key, stacked)
     return Tables(rows[:n_classes], rows[n_classes:].reshape(prior.confusion.shape))
+
+
+def _value_counts(
+    value: Int[Array, " slot"], readings: Readings, n_classes: int, n_values: int
+) -> Tables:
+    """How many readings of each class have each value, and labels of readings with each value."""
+    is_class = jax.nn.one_hot(readings.target, n_classes)
+    is_value = jax.nn.one_hot(value, n_values)
+    confusion = jnp.einsum("sz,sgx->gzx", is_value, readings.counts)
+    return Tables(is_class.T @ is_value, confusion)
