@@ -203,6 +203,13 @@ _ENTRIES = [
         "label error and seconds of every method on the five crowds",
         module=f"{_HOME}.methods",
     ),
+    Published(
+        "posterior-calibration",
+        "bayescrowd",
+        "Calibration",
+        "are label probabilities right? EM against Gibbs sampling on rte, trec and dog",
+        module=f"{_HOME}.posterior_calibration",
+    ),
 ]
 
 CATALOGUE = {entry.name: entry for entry in _ENTRIES}
