@@ -25,6 +25,7 @@ import pandas as pd
 import platformdirs
 
 from bayescrowd.annotations import Annotations
+from bayescrowd.ct_slices import load_ct_slices
 from bayescrowd.dataset import Dataset, TableDataset
 
 __all__ = [
@@ -93,7 +94,8 @@ def load_table(name: str) -> TableDataset:
         name: 'nursery' (eight features in words, five classes) or 'breast-cancer' (nine
             features graded 1 to 10, classes 2 for benign and 4 for malignant). The ids of
             breast-cancer repeat and are left out: rows are numbered 0, 1, ... Its sixteen
-            missing values, all of `bare_nuclei`, are NaN.
+            missing values, all of `bare_nuclei`, are NaN. 'ct-slices' has a number as target
+            (see `bayescrowd.ct_slices`).
 
     Raises:
         ValueError: the name is unknown, or a file is not the published one.
@@ -106,6 +108,8 @@ def load_table(name: str) -> TableDataset:
         >>> nursery.features.shape, nursery.target.nunique()  # doctest: +SKIP
         ((12960, 8), 5)
     """
+    if name == "ct-slices":
+        return load_ct_slices()
     entry = _lookup(name, _TABLES, "table", _CROWDS, "load_dataset")
     (path,) = fetch(name)
     features, target = _read_nursery(path) if name == "nursery" else _read_breast_cancer(path)

@@ -268,7 +268,7 @@ def _run(
     state = _State(
         mean=np.zeros(n_attributes + 1),
         precision=np.diag(rng.uniform(0.5, 4.0, size=n_attributes + 1)),
-        internal_variance=rng.uniform(0.2, 1.0, size=n_attributes),
+        internal_variance=rng.uniform(0.2, 1.0, size=(n_attributes,)),
         scale=np.ones(n_attributes + 1),
     )
     internal = np.empty((draws, n_attributes))
