@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,6 +103,8 @@ class Experiment:
         n_seeds: how many seeds a random part is measured with by default.
         claims: statements of the paper that the outcome supports or not.
         notes: what a reader of the numbers must know.
+        average: of a cell's values over the seeds, which is what counts as measured; the mean is
+            told with its standard error.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Experiment:
     n_seeds: int = 1
     claims: Callable[[Sequence[Outcome]], list[Claim]] = no_claims
     notes: tuple[str, ...] = ()
+    average: Literal["median", "mean"] = "median"
 
     def __post_init__(self) -> None:
         names = [part.name for part in self.parts]

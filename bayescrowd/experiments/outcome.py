@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ class Outcome(NamedTuple):
     values: tuple[float, ...]
     """Measured value with seed 0, 1, ...; a single one if nothing is random."""
     measured: float
-    """Their median."""
+    """Their average, as the experiment takes it."""
     difference_items: float | None
     """Measured minus published in items, where that has a meaning."""
     verdict: str
@@ -47,6 +48,13 @@ class Outcome(NamedTuple):
         least, first, third, largest = np.quantile(self.values, [0, 0.25, 0.75, 1]).tolist()
         return least, first, third, largest
 
+    @property
+    def standard_error(self) -> float:
+        """Of the mean over the seeds; not a number with a single one."""
+        if len(self.values) < 2:
+            return math.nan
+        return float(np.std(self.values, ddof=1) / math.sqrt(len(self.values)))
+
 
 def outcomes_of(
     experiment: Experiment, records: Mapping[Unit, Record], n_seeds: int
@@ -57,9 +65,10 @@ def outcomes_of(
         for id_, value in records[unit].values.items():
             values[id_].append(value)
     settings = experiment.settings
+    average = np.median if experiment.average == "median" else np.mean
     outcomes = []
     for cell in experiment.cells:
-        measured = float(np.median(values[cell.id]))
+        measured = float(average(values[cell.id]))
         outcomes.append(
             Outcome(
                 cell=cell,
@@ -91,6 +100,7 @@ def as_frame(experiment: Experiment, outcomes: Sequence[Outcome]) -> pd.DataFram
                 "quartile_1": first,
                 "quartile_3": third,
                 "maximum": largest,
+                "standard_error": outcome.standard_error,
                 "n_items": outcome.cell.n_items,
                 "difference_items": outcome.difference_items,
                 "verdict": outcome.verdict,
@@ -130,25 +140,32 @@ def as_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
     Where nothing is published to stand beside, a grid of the measured values.
     """
     is_compared = any(outcome.cell.published is not None for outcome in outcomes)
-    lines = [experiment.title, "", *(_compared(outcomes) if is_compared else _grid(outcomes)), ""]
+    is_mean = experiment.average == "mean"
+    shown = _compared(outcomes, is_mean) if is_compared else _grid(outcomes, is_mean)
+    lines = [experiment.title, "", *shown, ""]
     lines += [*map(_shown_claim, experiment.claims(outcomes)), *experiment.notes]
     return "\n".join([*lines, _summary(outcomes)])
 
 
-def _compared(outcomes: Sequence[Outcome]) -> list[str]:
+def _compared(outcomes: Sequence[Outcome], is_mean: bool) -> list[str]:
     header = ("", "", "measured", "published", "items", "over seeds", "verdict")
-    rows = [header, *(_text_row(outcome) for outcome in outcomes)]
+    rows = [header, *(_text_row(outcome, is_mean) for outcome in outcomes)]
     used = [column for column in zip(*rows, strict=True) if any(column[1:])]
     numbers = {"measured", "published", "items"}
     return _joined([_padded(column, column[0] in numbers) for column in used])
 
 
-def _grid(outcomes: Sequence[Outcome]) -> list[str]:
-    values = {outcome.cell.id: _number(outcome.cell, outcome.measured) for outcome in outcomes}
+def _grid(outcomes: Sequence[Outcome], is_mean: bool) -> list[str]:
+    values = {}
+    for outcome in outcomes:
+        told = _number(outcome.cell, outcome.measured)
+        if is_mean and len(outcome.values) > 1:
+            told = f"{told}±{_number(outcome.cell, outcome.standard_error)}"
+        values[outcome.cell.id] = told
     rows = dict.fromkeys(id_.row for id_ in values)
     columns = dict.fromkeys(id_.column for id_ in values)
-    told = [[column, *(values.get(CellId(row, column), "") for row in rows)] for column in columns]
-    return _joined([_padded(["", *rows], False), *(_padded(column, True) for column in told)])
+    grid = [[column, *(values.get(CellId(row, column), "") for row in rows)] for column in columns]
+    return _joined([_padded(["", *rows], False), *(_padded(column, True) for column in grid)])
 
 
 def _padded(column: Sequence[str], is_number: bool) -> list[str]:
@@ -164,10 +181,11 @@ def _number(cell: Cell, value: float) -> str:
     return f"{value:.{cell.decimals}f}"
 
 
-def _text_row(outcome: Outcome) -> tuple[str, ...]:
+def _text_row(outcome: Outcome, is_mean: bool) -> tuple[str, ...]:
     cell = outcome.cell
     least, _, _, largest = (_number(cell, value) for value in outcome.spread)
     n_seeds = len(outcome.values)
+    spread = f"±{_number(cell, outcome.standard_error)}" if is_mean else f"{least} to {largest}"
     items = outcome.difference_items
     return (
         cell.id.row,
@@ -175,7 +193,7 @@ def _text_row(outcome: Outcome) -> tuple[str, ...]:
         _number(cell, outcome.measured),
         "" if cell.published is None else _number(cell, cell.published),
         "" if items is None else shown_items(items),
-        f"{least} to {largest} ({n_seeds})" if n_seeds > 1 else "",
+        f"{spread} ({n_seeds})" if n_seeds > 1 else "",
         outcome.verdict,
     )
 
