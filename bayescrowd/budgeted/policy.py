@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Int
 
+from bayescrowd.budgeted.access_path import AccessPathBelief
 from bayescrowd.budgeted.belief import Belief, Estimate, NaiveBayesBelief
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.credibility import Measure, credibility
@@ -29,12 +30,13 @@ from bayescrowd.vocabulary import natural_key, plain
 
 __all__ = ["BELIEFS", "BudgetResult", "ModelName", "Policy"]
 
-ModelName = Literal["naive_bayes"]
+ModelName = Literal["naive_bayes", "access_path"]
 
 Beliefs = Callable[[FeatureSpace, int], Belief]
 
 BELIEFS: dict[str, Beliefs] = {
-    "naive_bayes": lambda space, labels_per_query: NaiveBayesBelief(space)
+    "naive_bayes": lambda space, labels_per_query: NaiveBayesBelief(space),
+    "access_path": AccessPathBelief,
 }
 """What is believed before the first answer, given space and labels per query; by model."""
 

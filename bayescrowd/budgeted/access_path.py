@@ -1,0 +1,347 @@
+"""Belief of the access path model: several noisy labels of a value that nobody sees.
+
+B. Nushi, A. Singla, A. Krause and D. Kossmann (2016), "Learning and feature selection under budget
+constraints in crowdsourcing", HCOMP, figure 3 and algorithm 3. An outcome is the multiset of the W
+labels of one observation, since workers share a confusion matrix per feature:
+
+    P(multiset | y) = sum over z of theta_y[z] n! / prod m_x!  prod over x of theta_z[x]^m_x.
+
+Information gain goes through this channel, and so do predictions: a renaming of the hidden values
+z changes neither. Past `MOST_OUTCOMES` multisets an outcome is what the first labels of the W show,
+as many of them as stay within it: the channel of fewer labels, which is exact as well and tells
+less. (A classifier reads all labels.)
+
+Classes are known, so the features are independent a posteriori: an answer changes the posterior of
+its feature alone. Of each feature `N_CHAINS` Gibbs chains are kept warm, and an answer moves those
+of its own feature by `N_SWEEPS` sweeps (`gibbs_readings.sweep_chains`); the others stay draws from
+their posteriors. A chain is kept as the values that it gives to the readings, in counts; tables
+given values are Dirichlet rows. So
+
+* a draw picks a chain for each feature and draws its tables anew: other tables at every draw
+  without another sweep;
+* the mean of a channel given the values is closed, E theta times a Dirichlet-multinomial, and only
+  the values are averaged over chains. Neither theta_y nor theta_z is ever averaged by itself.
+
+The chains' seeds are the numbers of their sweeps: the same readings give the same belief.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import comb
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from scipy.special import gammaln
+
+from bayescrowd.budgeted.belief import Estimate
+from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.models import access_path
+from bayescrowd.posterior.gibbs_readings import Readings, Tables, concentrations, sweep_chains
+
+__all__ = ["AccessPathBelief", "MultisetReader", "log_predictive", "multisets"]
+
+N_CHAINS = 32
+"""Gibbs chains of each feature."""
+
+N_SWEEPS = 1
+"""Sweeps of a feature's chains after each of its answers."""
+
+MOST_OUTCOMES = 256
+"""Multisets beyond which an outcome is what fewer labels show."""
+
+FEWEST_SLOTS, SLOT_GROWTH = 32, 8
+"""Readings that a feature has room for at first, and how much more it gets when they are full."""
+
+N_BURN_IN = 40
+"""Sweeps before the first one kept, where a whole table is taken in at once."""
+
+LARGE = 2_048
+"""Readings beyond which chains are few and long instead of many and short."""
+
+N_LONG_CHAINS = 2
+"""Chains of so many readings; their last sweeps are kept."""
+
+_BLOCK = 4_096
+"""Most rows of labels read at once."""
+
+
+class Multisets(NamedTuple):
+    """All multisets of some labels."""
+
+    counts: Int[np.ndarray, "outcome value"]
+    """How many labels name each value."""
+    log_orders: Float[np.ndarray, " outcome"]
+    """Logarithm of the number of orders in which these labels can come."""
+
+
+class Chains(NamedTuple):
+    """Dirichlet concentrations of a feature's tables given the values that each chain holds."""
+
+    conditional: Float[np.ndarray, "*feature chain cls value"]
+    """Of the values given the class (theta_y): prior + readings."""
+    confusion: Float[np.ndarray, "*feature chain value value"]
+    """Of the labels given the value (theta_z): prior + labels."""
+
+
+@lru_cache(maxsize=64)
+def multisets(n_values: int, n_labels: int) -> Multisets:
+    """All multisets of labels, or of the first few where there would be too many.
+
+    Examples:
+        >>> found = multisets(2, 3)
+        >>> found.counts.tolist()
+        [[3, 0], [2, 1], [1, 2], [0, 3]]
+        >>> import numpy as np
+        >>> np.exp(found.log_orders).round().tolist()
+        [1.0, 3.0, 3.0, 1.0]
+    """
+    n_read = n_labels
+    while n_read > 1 and comb(n_values + n_read - 1, n_read) > MOST_OUTCOMES:
+        n_read -= 1
+    named = np.array(list(combinations_with_replacement(range(n_values), n_read)))
+    counts = (named[:, :, None] == np.arange(n_values)).sum(axis=1)
+    return Multisets(counts, gammaln(n_read + 1) - gammaln(counts + 1).sum(axis=1))
+
+
+def log_predictive(
+    chains: Chains, counts: Int[np.ndarray, "row value"]
+) -> Float[np.ndarray, "row cls"]:
+    """Log P(labels | class) of labels in a given order, averaged over chains.
+
+    Given a chain's values, sum over z of E theta_y[z] times the Dirichlet-multinomial probability
+    of the labels.
+
+    Args:
+        chains: of one feature, without padding.
+        counts: how many labels of a row name each value.
+    """
+    conditional, confusion = chains
+    mean = conditional / conditional.sum(axis=-1, keepdims=True)
+    n_labels = counts.sum(axis=1)
+    log_steps = _log_rising(confusion, int(counts.max(initial=0)))
+    log_total = np.zeros((*confusion.shape[:2], n_labels.max(initial=0) + 1))
+    log_total[..., 1:] = _log_rising(confusion.sum(axis=-1), log_total.shape[-1] - 1).cumsum(-1)
+    n_chains, n_values = confusion.shape[:2]
+    exceeds = counts[:, :, None] > np.arange(log_steps.shape[-1])
+    log_given = log_steps.reshape(n_chains, n_values, -1) @ exceeds.reshape(len(counts), -1).T
+    log_given -= log_total[..., n_labels]
+    highest = log_given.max(axis=(0, 1))
+    given = np.exp(log_given - highest)
+    return (np.log((mean @ given).mean(axis=0)) + highest).T
+
+
+def _log_rising(
+    concentration: Float[np.ndarray, "*row"], n_steps: int
+) -> Float[np.ndarray, "*row step"]:
+    """log(a), log(a + 1), ...: their sum over n steps is log Gamma(a + n) / Gamma(a)."""
+    return np.log(concentration[..., None] + np.arange(n_steps))
+
+
+class MultisetReader(NamedTuple):
+    """Reads any number of labels at once, whatever their order."""
+
+    chains: Chains
+    """Of the feature, without padding."""
+    slots: Int[np.ndarray, " value"]
+    """Slot of each value."""
+
+    def log_likelihood(self, labels: Int[np.ndarray, "row label"]) -> Float[np.ndarray, "row cls"]:
+        """Log P(labels | class), the labels in their order; 0 where a row has none."""
+        n_values = len(self.slots)
+        counts = np.zeros((len(labels), n_values + 1), dtype=np.int64)
+        slots = np.append(self.slots, n_values)[labels]
+        np.add.at(counts, (np.arange(len(labels))[:, None], slots), 1)
+        distinct, inverse = np.unique(counts[:, :-1], axis=0, return_inverse=True)
+        blocks = [
+            log_predictive(self.chains, distinct[start : start + _BLOCK])
+            for start in range(0, len(distinct), _BLOCK)
+        ]
+        return np.concatenate(blocks)[inverse.reshape(-1)]
+
+
+class AccessPathBelief:
+    """Posterior of the access path model given known classes, by Gibbs chains kept warm.
+
+    Args:
+        space: the features, in the policy's order; its strength is the prior's of the values
+            given the class.
+        labels_per_query: labels of an observation (W).
+
+    Examples:
+        >>> from bayescrowd.budgeted.space import FeatureSpace
+        >>> space = FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b"]})
+        >>> belief = AccessPathBelief(space, labels_per_query=3)
+        >>> for _ in range(8):
+        ...     belief.observe(0, 0, (0, 0, 0))
+        ...     belief.observe(0, 1, (1, 1, 0))
+        >>> belief.n_outcomes
+        (4,)
+        >>> belief.mean()[0].argmax(axis=1).tolist()  # of aaa, aab, abb, bbb
+        [0, 2]
+    """
+
+    def __init__(self, space: FeatureSpace, labels_per_query: int) -> None:
+        self._widths = space.n_values
+        self._n_labels = labels_per_query
+        of_feature = [multisets(v, labels_per_query) for v in self._widths]
+        self.n_outcomes = tuple(len(found.counts) for found in of_feature)
+        self._outcomes = Multisets(
+            _padded([found.counts for found in of_feature], 0.0),
+            _padded([found.log_orders for found in of_feature], -np.inf),
+        )
+        prior = concentrations(
+            access_path.Prior(conditional=space.strength),
+            n_groups=1,
+            n_classes=space.n_classes,
+            n_values=self._widths,
+        )
+        self._prior = Chains(
+            np.asarray(prior.conditional, dtype=np.float32),
+            np.asarray(prior.confusion[:, 0], dtype=np.float32),
+        )
+        # [feature, chain, ...]: a chain without readings is the prior itself
+        self._chains = Chains(*(np.repeat(rows[:, None], N_CHAINS, axis=1) for rows in self._prior))
+        self._readings = [_no_readings(max(self._widths), FEWEST_SLOTS) for _ in self._widths]
+        self._n_readings = [0 for _ in self._widths]
+        self._n_swept = [0 for _ in self._widths]
+        self._mean = np.zeros((len(self._widths), space.n_classes, max(self.n_outcomes)))
+        for f in range(len(self._widths)):
+            self._refresh_mean(f)
+
+    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> None:
+        """Add a reading and move the chains of its feature on."""
+        counts = np.bincount(labels, minlength=max(self._widths))
+        self._add(feature, np.array([cls]), counts[None])
+        for _ in range(N_SWEEPS):
+            self._keep(feature, self._swept(feature, self._chains_of(feature)))
+        self._refresh_mean(feature)
+
+    def observe_all(
+        self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
+    ) -> None:
+        """Add a whole table and run the chains until they have forgotten where they started."""
+        width = max(self._widths)
+        for f in range(len(self._widths)):
+            counts = (labels[:, f, :, None] == np.arange(width)).sum(axis=1)
+            is_read = counts.any(axis=1)
+            self._add(f, target[is_read], counts[is_read])
+            self._settle(f)
+            self._refresh_mean(f)
+
+    def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
+        """Channels of tables drawn from the posterior: values of a chain, then Dirichlet rows."""
+        features = np.arange(len(self._widths))
+        chain = rng.integers(N_CHAINS, size=len(features))
+        conditional = _dirichlet(rng, self._chains.conditional[features, chain])
+        confusion = _dirichlet(rng, self._chains.confusion[features, chain])
+        log_confusion = np.log(confusion + 1e-300)
+        log_given = self._outcomes.counts @ log_confusion.swapaxes(1, 2)
+        given_value = np.exp(log_given + self._outcomes.log_orders[..., None])
+        return conditional @ given_value.swapaxes(1, 2)
+
+    def mean(self) -> Float[np.ndarray, "feature cls outcome"]:
+        """Posterior mean of the channels."""
+        return self._mean
+
+    def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
+        """Expected concentrations: of values given each class, and of labels given each value."""
+        found = self._without_padding(feature)
+        return [np.mean(found.conditional, axis=0), np.mean(found.confusion, axis=0)]
+
+    def reader(
+        self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
+    ) -> MultisetReader:
+        """Reads labels by their posterior predictive probability."""
+        return MultisetReader(self._without_padding(feature), slots)
+
+    def _without_padding(self, feature: int) -> Chains:
+        v = self._widths[feature]
+        conditional, confusion = self._chains_of(feature)
+        return Chains(conditional[:, :, :v].astype(float), confusion[:, :v, :v].astype(float))
+
+    def _chains_of(self, feature: int) -> Chains:
+        return Chains(self._chains.conditional[feature], self._chains.confusion[feature])
+
+    def _refresh_mean(self, feature: int) -> None:
+        counts, log_orders = multisets(self._widths[feature], self._n_labels)
+        log_channel = log_predictive(self._without_padding(feature), counts) + log_orders[:, None]
+        self._mean[feature, :, : len(counts)] = np.exp(log_channel).T
+
+    def _add(
+        self, feature: int, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
+    ) -> None:
+        start, stop = self._n_readings[feature], self._n_readings[feature] + len(cls)
+        readings = self._readings[feature]
+        while stop > len(readings.target):
+            readings = _with_room(readings, SLOT_GROWTH * len(readings.target))
+        readings.target[start:stop] = cls
+        readings.counts[start:stop, 0] = counts
+        self._readings[feature] = readings
+        self._n_readings[feature] = stop
+
+    def _swept(self, feature: int, chains: Chains) -> Chains:
+        """The chains after one more sweep."""
+        self._n_swept[feature] += 1
+        counts = _swept_counts(self._n_swept[feature], chains, self._readings[feature])
+        prior = Chains(self._prior.conditional[feature], self._prior.confusion[feature])
+        return Chains(*(np.asarray(n) + rows for n, rows in zip(counts, prior, strict=True)))
+
+    def _keep(self, feature: int, chains: Chains, start: int = 0) -> None:
+        for kept, rows in zip(self._chains, chains, strict=True):
+            kept[feature, start : start + len(rows)] = rows
+
+    def _settle(self, feature: int) -> None:
+        """Run the chains from where they are until they have forgotten it."""
+        is_large = self._n_readings[feature] > LARGE
+        n_chains = N_LONG_CHAINS if is_large else N_CHAINS
+        chains = Chains(*(rows[:n_chains] for rows in self._chains_of(feature)))
+        for _ in range(N_BURN_IN):
+            chains = self._swept(feature, chains)
+        for start in range(0, N_CHAINS, n_chains):
+            chains = self._swept(feature, chains)
+            self._keep(feature, chains, start)
+
+
+@jax.jit
+def _swept_counts(seed: int, chains: Chains, readings: Readings) -> tuple[Array, Array]:
+    tables = Tables(chains.conditional, chains.confusion[:, None])  # one group of workers
+    counts = sweep_chains(jax.random.key(seed), tables, readings)
+    return jnp.asarray(counts.conditional), jnp.asarray(counts.confusion[:, 0])
+
+
+def _no_readings(n_values: int, n_slots: int) -> Readings:
+    return Readings(
+        target=np.full(n_slots, -1, dtype=np.int32),
+        counts=np.zeros((n_slots, 1, n_values), dtype=np.float32),
+    )
+
+
+def _with_room(readings: Readings, n_slots: int) -> Readings:
+    """The same readings and empty slots after them."""
+    more = _no_readings(readings.counts.shape[2], n_slots)
+    for empty, field in zip(more, readings, strict=True):
+        empty[: len(field)] = field
+    return more
+
+
+def _dirichlet(
+    rng: np.random.Generator, concentration: Float[np.ndarray, "*row value"]
+) -> Float[np.ndarray, "*row value"]:
+    """A draw per row, zero where the concentration is; rows without any stay zero."""
+    gamma = rng.standard_gamma(concentration)
+    gamma += np.where(concentration > 0, 1e-300, 0.0)
+    return gamma / np.maximum(gamma.sum(axis=-1, keepdims=True), 1e-300)
+
+
+def _padded(tables: list[np.ndarray], value: float) -> np.ndarray:
+    """Chains of different sizes in one, filled up with a value."""
+    shape = np.max([table.shape for table in tables], axis=0)
+    stacked = np.full((len(tables), *shape), value)
+    for into, table in zip(stacked, tables, strict=True):
+        into[tuple(map(slice, table.shape))] = table
+    return stacked
