@@ -19,13 +19,25 @@ import xarray as xr
 
 from bayescrowd.writing import new_file
 
-__all__ = ["Variable", "assemble", "dataset_of", "group_names", "group_of", "load", "save"]
+__all__ = [
+    "NAMES_ARE_OPEN",
+    "Variable",
+    "assemble",
+    "dataset_of",
+    "group_names",
+    "group_of",
+    "load",
+    "save",
+]
 
 Container = Any
 """`arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (ArviZ 1.x)."""
 
 Variable = tuple[Sequence[str], Any]
 """Names of the dimensions and the values."""
+
+NAMES_ARE_OPEN = "names_are_open"
+"""Attribute of variables whose hidden categories may swap names: not to be judged or averaged."""
 
 _HAS_DATATREE = int(az.__version__.split(".")[0]) >= 1
 

@@ -23,7 +23,14 @@ import xarray as xr
 from jaxtyping import Float
 
 from bayescrowd.posterior.alignment import Alignment, complaints
-from bayescrowd.posterior.container import Container, assemble, dataset_of, group_names, group_of
+from bayescrowd.posterior.container import (
+    NAMES_ARE_OPEN,
+    Container,
+    assemble,
+    dataset_of,
+    group_names,
+    group_of,
+)
 
 __all__ = ["Diagnosis", "compare", "diagnose"]
 
@@ -178,7 +185,11 @@ def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
 
 def _watched(post: Container, posterior: xr.Dataset) -> xr.Dataset:
     """The parameters and, unlike them free of names, the total log-likelihood; thinned."""
-    variables = dict(posterior.data_vars)
+    variables = {
+        name: values
+        for name, values in posterior.data_vars.items()
+        if not values.attrs.get(NAMES_ARE_OPEN)
+    }
     if "sample_stats" in group_names(post):
         statistics = group_of(post, "sample_stats")
         if "marginal_log_likelihood" in statistics:
@@ -308,14 +319,8 @@ def _check_same_labels(posteriors: Mapping[str, Container]) -> None:
 
 
 def _labels_of(post: Container) -> pd.DataFrame:
-    codes = group_of(post, "constant_data")
-    return pd.DataFrame(
-        {
-            "task": codes["task_code"].to_numpy(),
-            "worker": codes["worker_code"].to_numpy(),
-            "label": group_of(post, "observed_data")["label"].to_numpy(),
-        }
-    )
+    codes = group_of(post, "constant_data").to_dataframe()
+    return codes.assign(label=group_of(post, "observed_data")["label"].to_numpy())
 
 
 def _standard_error(pointwise: Float[np.ndarray, " task"]) -> float:

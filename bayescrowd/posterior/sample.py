@@ -1,8 +1,9 @@
-"""One call from labels to posterior draws, and from draws to the labels' probabilities."""
+"""One call from data to posterior draws, and from draws to the labels' probabilities."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any, Literal, get_args
@@ -12,10 +13,13 @@ import numpy as np
 import pandas as pd
 from numpyro.infer.mcmc import MCMCKernel
 
+from bayescrowd.dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
-from bayescrowd.posterior.crowd_problem import crowd_problem
+from bayescrowd.posterior.crowd_problem import CrowdProblem, crowd_problem
+from bayescrowd.posterior.feature_data import Groups
+from bayescrowd.posterior.feature_problem import FeatureProblem, feature_problem
 
 __all__ = ["label_posterior", "sample_posterior"]
 
@@ -24,7 +28,7 @@ Method = Literal["gibbs", "nuts"]
 WARMUP = {"gibbs": 200, "nuts": 1000}
 """Draws that are thrown away unless the user says how many."""
 
-_NAMES = ("Labels", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
+_NAMES = ("Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
 
 def sample_posterior(
@@ -32,6 +36,9 @@ def sample_posterior(
     data: Any,
     method: Method = "gibbs",
     *,
+    target: pd.Series | None = None,
+    classes: Sequence[Any] | int | None = None,
+    groups: Groups = "shared",
     chains: int = 4,
     draws: int = 1000,
     warmup: int | None = None,
@@ -42,24 +49,33 @@ def sample_posterior(
     predictive: bool = True,
     progress: bool = True,
 ) -> Container:
-    """Draw from the posterior of a crowd model.
+    """Draw from the posterior of a model of crowd labels or of features.
 
     Args:
-        model: a module of `bayescrowd.models` that reads crowd labels.
-        data: `Annotations`, or a table with the columns task, worker and label.
+        model: a module of `bayescrowd.models`.
+        data: for models of crowds `Annotations`, or a table with the columns task, worker and
+            label. For `naive_bayes` a pandas table with a row per item, indexed by its id, and a
+            column per feature, None or NaN where missing; or what `load_table` returns. For
+            `access_path` a table with the columns item, feature, worker and value, a row per
+            judgement.
         method: 'gibbs' for models with conjugate priors, all but `item_difficulty`; 'nuts' for
             any.
+        target: class of each item by its id, for models of features; missing where unknown.
+        classes: for models of features, the classes in their order if some have no known item, or
+            how many there are if no class is known.
+        groups: for `access_path`, whose confusion matrices are one: 'shared' by all workers,
+            a matrix of each 'worker', or the group of each worker.
         chains: number of chains; they share one device.
         draws: draws per chain.
         warmup: draws per chain that are thrown away first; without it 200 for 'gibbs', which has
             nothing to adapt, and 1,000 for 'nuts'.
         seed: makes the result reproducible.
         prior: the model's `Prior`; without it the model's default.
-        init: where Gibbs chains start: at classes drawn from the 'votes', at 'random' ones, or at
-            ones drawn from a table of probabilities, tasks x classes, such as `probas_` of an
-            estimator. Chains that start from the votes all begin in the mode in which the crowd is
-            mostly right, and so cannot tell of others; 'random' ones can. NUTS starts at the
-            prior means.
+        init: where Gibbs chains start: at classes drawn from the 'votes' (even odds where there
+            are none; known classes stay), at 'random' ones, or at ones drawn from a table of
+            probabilities, tasks x classes, such as `probas_` of an estimator. Chains that start
+            from the votes all begin in the mode in which the crowd is mostly right, and so cannot
+            tell of others; 'random' ones can. NUTS starts at the prior means.
         log_likelihood: whether to keep the log-likelihood of each task and draw, which `compare`
             needs and which takes chains x draws x tasks x 4 bytes.
         predictive: whether to draw from the prior and to predict labels, which `check_crowd` needs.
@@ -80,10 +96,16 @@ def sample_posterior(
           tasks drawn from prior and posterior, by as many workers as the tasks had;
         * observed_data, constant_data: codes of each judgement's label, task and worker.
 
+        With features, an item is a task and `conditional`, P(value | cls), has the dimension
+        feature_value of pairs such as 'parents=usual'. `access_path` adds `confusion`, P(label |
+        value), with the dimensions group and answer ('parents: usual -> great'), and the `channel`
+        P(label | cls): hidden values may swap names, which the group value_alignment reports, and
+        only the channel is free of them.
+
     Raises:
         ValueError: a number is out of range, the model has no sampler of this kind, or the prior
             is no prior.
-        TypeError: the model is no crowd model, or the prior belongs to another model.
+        TypeError: the model is none, reads other data, or the prior belongs to another model.
 
     Warns:
         UserWarning: chains had to be renamed, classes are not determined by the labels, or the
@@ -101,7 +123,19 @@ def sample_posterior(
     """
     _check_model(model)
     _check_numbers(method, chains, draws, warmup)
-    problem = crowd_problem(model, data, _checked_prior(model, prior))
+    problem: CrowdProblem | FeatureProblem
+    if _reads_features(model):
+        problem = feature_problem(
+            model,
+            data,
+            _checked_prior(model, prior),
+            target=target,
+            classes=classes,
+            groups=groups,
+        )
+    else:
+        _refuse_feature_options(model, data, target, classes, groups)
+        problem = crowd_problem(model, data, _checked_prior(model, prior))
     key_start, key_predict = jax.random.split(jax.random.key(seed))
     kernel, read = _kernel(model, method)
     n_warmup = warmup if warmup is not None else WARMUP[method]
@@ -170,14 +204,34 @@ def _gibbs(model: ModuleType) -> MCMCKernel:
     return gibbs.Gibbs(model)
 
 
+def _reads_features(model: ModuleType) -> bool:
+    return hasattr(model, "Observations")
+
+
 def _check_model(model: ModuleType) -> None:
     missing = [name for name in _NAMES if not hasattr(model, name)]
     if missing:
         name = getattr(model, "__name__", repr(model))
         raise TypeError(
-            f"{name} does not model crowd labels (it lacks {', '.join(missing)}); expected a "
+            f"{name} is no model that can be sampled (it lacks {', '.join(missing)}); expected a "
             "module such as bayescrowd.models.dawid_skene"
         )
+
+
+def _refuse_feature_options(
+    model: ModuleType, data: Any, target: Any, classes: Any, groups: Groups
+) -> None:
+    name = model.__name__.rpartition(".")[2]
+    if isinstance(data, TableDataset):
+        raise TypeError(
+            f"{name} models crowd labels and got a table of features; expected Annotations or a "
+            "table with the columns task, worker and label (naive_bayes reads features)"
+        )
+    given = {"target": target is not None, "classes": classes is not None}
+    given["groups"] = not isinstance(groups, str) or groups != "shared"
+    for option, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{option} is for models of features; {name} models crowd labels")
 
 
 def _check_numbers(method: str, chains: int, draws: int, warmup: int | None) -> None:

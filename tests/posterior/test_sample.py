@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.models import dawid_skene, naive_bayes, one_coin
+from bayescrowd.models import access_path, dawid_skene, naive_bayes, one_coin
 from bayescrowd.posterior import chains, sample
 from bayescrowd.posterior.container import group_names, group_of, load, save
 
@@ -227,11 +227,30 @@ def test_wrong_options_are_refused(options, error, message):
         unchecked(dawid_skene, SMALL, **options)
 
 
-def test_models_of_other_data_are_refused():
-    with pytest.raises(
-        TypeError, match=r"naive_bayes does not model crowd labels \(it lacks Labels"
-    ):
-        bc.sample_posterior(naive_bayes, SMALL)
+def test_modules_that_are_no_models_are_refused():
+    with pytest.raises(TypeError, match=r"metrics is no model that can be sampled \(it lacks Par"):
+        bc.sample_posterior(bc.metrics, SMALL)
+
+
+FEATURES = pd.DataFrame({"colour": ["red", "blue"], "size": ["s", "l"]}, index=["i", "j"])
+TARGET = pd.Series({"i": "a", "j": "b"})
+TABLE = bc.TableDataset(FEATURES, TARGET, "", "tiny", "")
+MISMATCHES = [
+    (dawid_skene, TABLE, {}, TypeError, "dawid_skene models crowd labels and got a table of feat"),
+    (dawid_skene, FEATURES, {}, ValueError, "column 'task'"),
+    (dawid_skene, SMALL, {"target": TARGET}, ValueError, "target is for models of features"),
+    (dawid_skene, SMALL, {"groups": "worker"}, ValueError, "groups is for models of features"),
+    (naive_bayes, SMALL, {}, TypeError, "features came as Annotations"),
+    (naive_bayes, SMALL.to_frame(), {}, TypeError, "columns label, task, worker, a row per judge"),
+    (access_path, SMALL.to_frame(), {}, ValueError, "column 'feature' is missing"),
+    (access_path, SMALL, {}, TypeError, "readings came as Annotations"),
+]
+
+
+@pytest.mark.parametrize(("model", "data", "options", "error", "message"), MISMATCHES)
+def test_data_of_other_models_are_refused(model, data, options, error, message):
+    with pytest.raises(error, match=message):
+        bc.sample_posterior(model, data, **options)
 
 
 def test_models_without_a_gibbs_sampler_are_refused():
