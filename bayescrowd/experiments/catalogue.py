@@ -181,6 +181,7 @@ _ENTRIES = [
         "multiselection",
         "Figures 1 and 2",
         "correlation against reliability of attributes",
+        module=f"{_HOME}.multiselection_figures12",
         remark="on a simulated crowd: the judgements are not public",
     ),
     Published(
@@ -196,6 +197,7 @@ _ENTRIES = [
         "multiselection",
         "Figure 4",
         "test error against budget, height and weight",
+        module=f"{_HOME}.multiselection_figure4",
         remark="on a simulated crowd: the judgements are not public",
     ),
     Published(

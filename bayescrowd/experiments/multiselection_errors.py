@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.experiments.experiment import CellId
@@ -142,7 +141,7 @@ class _Crowd:
         self, repeats: Int[np.ndarray, " attribute"]
     ) -> Float[np.ndarray, "object member"]:
         asked = np.flatnonzero(repeats)
-        columns = [self.judgements(a, repeats[a]).mean(axis=1) for a in asked]
+        columns = [self.judgements(int(a), int(repeats[a])).mean(axis=1) for a in asked]
         n_objects = len(self._population.target)
         return np.stack(columns, axis=1) if columns else np.zeros((n_objects, 0))
 
@@ -164,7 +163,7 @@ def spreads(outcomes: Sequence[Outcome]) -> Mapping[CellId, Spread]:
     return {
         outcome.cell.id: Spread(
             float(np.mean(outcome.values)),
-            float(pd.Series(outcome.values).sem()) if len(outcome.values) > 1 else 0.0,
+            float(np.std(outcome.values) / np.sqrt(max(len(outcome.values) - 1, 1))),
         )
         for outcome in outcomes
     }
