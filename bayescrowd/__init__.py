@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from bayescrowd import models as models
     from bayescrowd import plots as plots
     from bayescrowd import simulate as simulate
+    from bayescrowd.aggregation.auto import AutoAggregator as AutoAggregator
+    from bayescrowd.aggregation.auto import aggregate as aggregate
     from bayescrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from bayescrowd.aggregation.empirical_bayes import (
+        EmpiricalBayesDawidSkene as EmpiricalBayesDawidSkene,
+    )
     from bayescrowd.aggregation.glad import GLAD as GLAD
     from bayescrowd.aggregation.kos import KOS as KOS
     from bayescrowd.aggregation.mace import MACE as MACE
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.singular_vectors import EigenRatio as EigenRatio
     from bayescrowd.aggregation.singular_vectors import GhoshSVD as GhoshSVD
     from bayescrowd.aggregation.spectral import SpectralDawidSkene as SpectralDawidSkene
+    from bayescrowd.aggregation.worker_types import WorkerTypes as WorkerTypes
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.annotations import Annotations as Annotations
     from bayescrowd.budgeted.bleafs import BLeafs as BLeafs
@@ -69,6 +75,7 @@ _SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
 
 _NAMES = {
     "Annotations": "bayescrowd.annotations",
+    "AutoAggregator": "bayescrowd.aggregation.auto",
     "BLeafs": "bayescrowd.budgeted.bleafs",
     "BiasedRobin": "bayescrowd.budgeted.rivals",
     "BudgetedSelection": "bayescrowd.budgeted.lookahead",
@@ -77,6 +84,7 @@ _NAMES = {
     "Copies": "bayescrowd.selection.averages",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
     "EigenRatio": "bayescrowd.aggregation.singular_vectors",
+    "EmpiricalBayesDawidSkene": "bayescrowd.aggregation.empirical_bayes",
     "ExploreThenCommit": "bayescrowd.budgeted.rivals",
     "FeatureSpace": "bayescrowd.budgeted.space",
     "GLAD": "bayescrowd.aggregation.glad",
@@ -98,7 +106,9 @@ _NAMES = {
     "TableDataset": "bayescrowd.datasets",
     "TsGreedy": "bayescrowd.budgeted.rivals",
     "Wawa": "bayescrowd.aggregation.majority",
+    "WorkerTypes": "bayescrowd.aggregation.worker_types",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
+    "aggregate": "bayescrowd.aggregation.auto",
     "budget_curve": "bayescrowd.budgeted.curve",
     "compare": "bayescrowd.posterior.diagnostics",
     "diagnose": "bayescrowd.posterior.diagnostics",

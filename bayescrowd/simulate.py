@@ -7,6 +7,7 @@ where the matrices come from: `crowd` mixes honest workers, spammers and adversa
 `one_coin_crowd` gives each worker one accuracy, `full_confusion_crowd` a matrix of its own,
 and `sparse_crowd` hides few informative workers among many who are not (Zhao and Zucker,
 "Stagewise learning for sparse clustering of discretely-valued data", section 4).
+`with_hard_items` departs from the model: it makes some tasks mislead all who judge them.
 
 All share the same designs of who judges what, of which at most one is given:
 
@@ -42,8 +43,15 @@ from bayescrowd.designs import (
     judged_pairs,
     make_design,
 )
+from bayescrowd.hard_items import with_hard_items
 
-__all__ = ["crowd", "full_confusion_crowd", "one_coin_crowd", "sparse_crowd"]
+__all__ = [
+    "crowd",
+    "full_confusion_crowd",
+    "one_coin_crowd",
+    "sparse_crowd",
+    "with_hard_items",
+]
 
 HONEST = "honest"
 UNIFORM_SPAMMER = "uniform spammer"

@@ -21,8 +21,11 @@ from sklearn.exceptions import NotFittedError
 import bayescrowd as bc
 from bayescrowd.aggregation.protocol import Aggregator, worker_quality
 
-ARGUMENTS: dict[str, dict[str, Any]] = {}
-"""Constructor arguments of aggregators that cannot do without."""
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "AutoAggregator": {"n_iter": 6},
+    "WorkerTypes": {"n_iter": 20},
+}
+"""Constructor arguments of aggregators that cannot do without, or would take long."""
 
 STARTS_BY_WORKER = {"KOS"}
 """Draw a random start for each label in the order of the workers' ids.

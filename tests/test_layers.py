@@ -12,7 +12,7 @@ LAYERS = [
     {"annotations"},
     {
         *{"reading", "file_tables", "platform_exports", "writing"},
-        *{"simulate", "designs", "dataset", "ct_slices", "datasets", "metrics"},
+        *{"simulate", "designs", "hard_items", "dataset", "ct_slices", "datasets", "metrics"},
         *{"feature_table", "information"},
     },
     {"models"},

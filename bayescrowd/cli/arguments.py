@@ -33,6 +33,7 @@ class Method(NamedTuple):
 
 
 METHODS = {
+    "auto": Method("AutoAggregator", "an average of models that needs no choice"),
     "majority-vote": Method("MajorityVote", "the class most workers chose"),
     "wawa": Method("Wawa", "votes weighted by agreement with the majority"),
     "zero-based-skill": Method("ZeroBasedSkill", "votes weighted by skills learned from nothing"),
@@ -43,11 +44,13 @@ METHODS = {
     "one-coin": Method("OneCoinDawidSkene", "EM with one accuracy per worker"),
     "glad": Method("GLAD", "EM with worker ability and task difficulty"),
     "mace": Method("MACE", "EM with workers who know or spam"),
+    "empirical-bayes": Method("EmpiricalBayesDawidSkene", "matrices regularised by ability"),
+    "worker-types": Method("WorkerTypes", "a few types of workers"),
     "dawid-skene": Method("DawidSkene", "EM with a confusion matrix per worker"),
     "selective": Method("SelectiveDawidSkene", "Dawid–Skene without workers who know nothing"),
     "spectral": Method("SpectralDawidSkene", "Dawid–Skene from a start by moments"),
 }
-"""Every method by the name a user types; simple ones first."""
+"""Every method by the name a user types; the default, then simple ones first."""
 
 
 class Parser(argparse.ArgumentParser):

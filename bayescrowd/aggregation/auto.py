@@ -1,0 +1,199 @@
+"""The default: an average of a small pool of models, weighted by how well they foresee labels.
+
+No model is the best on every crowd, and without truth there is no telling which is the best on this
+one: how well a model foresees withheld labels says a little about it, enough to weigh models and
+not enough to pick one. So the answer is the average
+
+    P(class) = (1 - a) sum_m weight_m P_m(class) + a (share of votes),      a = 0.2,
+
+over the models of `pool.py`, with weights by `cross_validation.py`. The votes keep probabilities
+from the certainty that models reach when they take the errors on a task for independent.
+
+Beyond `CHOICE_LABELS` labels, weights come from a sample of tasks (`task_sample.py`), and the
+models that carry most weight are fitted to all labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from bayescrowd.aggregation.cross_validation import model_weights, withheld_scores
+from bayescrowd.aggregation.em import Estimate, log_floored
+from bayescrowd.aggregation.pool import POOL, Member, fit_members, implied_rows
+from bayescrowd.aggregation.protocol import Gold, shares, vote_shares, with_known
+from bayescrowd.aggregation.row_aggregator import (
+    CompactAggregation,
+    RowAggregator,
+    posterior_of_new,
+)
+from bayescrowd.aggregation.row_models import Fit, by_class, log_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.task_sample import sampled_tasks
+from bayescrowd.annotations import Annotations
+
+__all__ = ["AutoAggregator", "aggregate"]
+
+VOTE_SHARE = 0.2
+"""Weight of the votes in the answer."""
+
+TOL = 1e-4
+"""Change of a probability below which a model has settled."""
+
+CHOICE_LABELS = 200_000
+"""Labels up to which all models are fitted to all labels."""
+
+MOST_MODELS = 3
+"""Models that are fitted to more labels than that."""
+
+FEW_LABELS, MANY_LABELS = 40, 200
+"""Labels per worker, in the median, that are called few and many."""
+
+
+class AutoAggregator(RowAggregator):
+    """The method to start with: an average of models that needs no choice.
+
+    One coin per worker, full, pooled and typed confusion matrices, and easy and hard tasks are
+    fitted and weighted by how well each foresees labels withheld from it.
+
+    Args:
+        n_iter: most iterations of each model.
+        seed: decides ties.
+
+    Attributes:
+        weights_: weight of each model in the answer; the votes' is beside them.
+        scores_: per model: score (mean log probability of a withheld label, nats), below_best,
+            standard_error (of that difference), weight, n_iter and converged (whether the model
+            settled within the iterations it has; the average hardly depends on it).
+        why_: in words, which models carry the answer and what the crowd is like.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> data = bc.simulate.crowd(300, 30, 2, labels_per_task=5, accuracy=0.8, seed=1)
+        >>> est = bc.AutoAggregator().fit(data.annotations)
+        >>> bool((est.labels_ == data.truth).mean() > 0.9)
+        True
+        >>> est.weights_.index[0], bool(est.weights_.sum().round(9) == 1)
+        ('one coin, even classes', True)
+    """
+
+    def __init__(self, *, n_iter: int = 50, seed: int = 0) -> None:
+        self.n_iter = n_iter
+        self.seed = seed
+
+    def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
+        if self.n_iter < 1:
+            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
+        votes = vote_shares(ann, symbols.fixed)
+        fits = self._weighted_fits(symbols, ann, votes)
+        average = sum(
+            self._shares[name] * by_class(fit.posterior, ann.n_classes)
+            for name, fit in fits.items()
+        )
+        posterior = with_known((1 - VOTE_SHARE) * average + VOTE_SHARE * votes, symbols.fixed)
+        self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
+        self.why_ = _why(self.scores_, ann)
+        rows = implied_rows(symbols, posterior)
+        return CompactAggregation(
+            posterior=posterior,
+            priors=posterior.mean(axis=0),
+            base=rows.base,
+            counts=rows.counts,
+            totals=rows.totals,
+            log_likelihood=_log_likelihood(symbols, rows),
+            trace=np.empty(0),
+            converged=True,
+        )
+
+    def _weighted_fits(
+        self, symbols: Symbols, ann: Annotations, votes: Float[np.ndarray, "item cls"]
+    ) -> dict[str, Fit]:
+        """The models that carry the answer, and what speaks for each."""
+        is_large = ann.n_labels > CHOICE_LABELS
+        sample, sample_votes = symbols, votes
+        if is_large:
+            tasks = sampled_tasks(ann, CHOICE_LABELS)
+            sample = Symbols(ann.select_tasks(ann.tasks[tasks]), symbols.fixed[tasks])
+            sample_votes = votes[tasks]
+        fits = fit_members(POOL, sample, sample_votes, n_iter=self.n_iter, tol=TOL)
+        scores = {member.name: _scores_of(member, fits[member.name], sample) for member in POOL}
+        self.scores_ = model_weights(
+            scores, {member.name: member.weight for member in POOL}
+        ).assign(
+            n_iter=[len(fit.trace) for fit in fits.values()],
+            converged=[fit.converged for fit in fits.values()],
+        )
+        weights = self.scores_["weight"]
+        if is_large:
+            weights = weights.nlargest(MOST_MODELS)
+            weights = weights[weights > 0]
+        weights = weights / weights.sum()
+        self._shares = weights[weights > 0].to_dict()
+        carried = {name: (1 - VOTE_SHARE) * weights.get(name, 0.0) for name in scores}
+        self.weights_ = pd.Series({**carried, "votes": VOTE_SHARE}, name="weight")
+        kept = [member for member in POOL if member.name in self._shares]
+        if is_large:
+            return fit_members(kept, symbols, votes, n_iter=self.n_iter, tol=TOL)
+        return {member.name: fits[member.name] for member in kept}
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        symbols, new = Symbols(self._annotations), Symbols(ann)
+        posterior = VOTE_SHARE * shares(ann.votes.astype(float))
+        for name, fit in self._fits.items():
+            of_model = posterior_of_new(fit, fit.log_prior, symbols, new, known)
+            posterior += (1 - VOTE_SHARE) * self._shares[name] * of_model
+        return posterior
+
+
+def aggregate(data: Any, gold: Gold = None, *, seed: int = 0) -> AutoAggregator:
+    """Aggregate the labels of a crowd with the default method.
+
+    Args:
+        data: `Annotations`, or a table with the columns task, worker and label.
+        gold: task -> label for tasks whose truth is known and may be used.
+        seed: decides ties.
+
+    Returns:
+        The fitted estimator: `labels_`, `probas_`, `worker_quality_`, `why_` and the rest.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> table = bc.simulate.crowd(100, 10, accuracy=0.8).annotations.to_frame()
+        >>> bc.aggregate(table).labels_.head(3).to_list()
+        [1, 0, 1]
+    """
+    return AutoAggregator(seed=seed).fit(data, gold)
+
+
+def _scores_of(member: Member, fit: Fit, symbols: Symbols) -> Float[np.ndarray, " label"]:
+    judged = fit if member.own_rows else implied_rows(symbols, fit.posterior)
+    return withheld_scores(symbols, fit, judged)
+
+
+def _log_likelihood(symbols: Symbols, rows: Fit) -> float:
+    """log P(labels) under the rows and their prior, nats."""
+    table = log_rows(rows.base, rows.counts, rows.totals, symbols.worker, symbols.label)
+    n_classes = symbols.n_classes
+    table = np.concatenate([table, np.zeros((n_classes, n_classes))])  # known or not
+    estimate = Estimate(table, log_floored(rows.posterior.mean(axis=0)), 0.0, None)
+    sweep = symbols.incidence(n_classes).sweep(estimate, np.empty_like(rows.posterior))
+    return sweep.log_likelihood
+
+
+def _why(scores: pd.DataFrame, ann: Annotations) -> str:
+    families = [member.family for member in POOL]
+    by_family = scores["weight"].groupby(families, sort=False).sum().sort_values(ascending=False)
+    leading = [f"{name} {share:.0%}" for name, share in by_family.items() if share >= 0.1]
+    per_worker = ann.labels_per_worker[ann.labels_per_worker > 0]
+    median = float(np.median(per_worker))
+    amount = "Few" if median < FEW_LABELS else "Many" if median > MANY_LABELS else "Enough"
+    best = next(member for member in POOL if member.name == scores["score"].idxmax())
+    return (
+        f"{amount} labels per worker ({median:,.0f} in the median): the answer rests on "
+        f"{', '.join(leading)}. Withheld labels are foreseen best if {best.story}."
+    )

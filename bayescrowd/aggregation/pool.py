@@ -1,0 +1,124 @@
+"""The models that `AutoAggregator` averages.
+
+Each tells another story of how labels come about, and each is the best on some crowds. All are EM
+from the shares of votes. Prior weights and the choice itself come from 65 crowds: public ones,
+thinned, merged and with workers left out, and simulated ones (`benchmarks/crowds.py`, development
+half).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from bayescrowd.aggregation.em import Incidence
+from bayescrowd.aggregation.empirical_bayes import EmpiricalBayesModel
+from bayescrowd.aggregation.row_models import (
+    ClassPrior,
+    Fit,
+    RowModel,
+    by_class,
+    fit_rows,
+    spread_over_levels,
+)
+from bayescrowd.aggregation.simple_rows import CoinModel, MeanRowsModel
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_types import WorkerTypesModel
+
+__all__ = ["POOL", "Member", "fit_members", "implied_rows"]
+
+
+class Member(NamedTuple):
+    """A model of the pool."""
+
+    name: str
+    """Short name."""
+    family: str
+    """What it learns of workers, in words."""
+    story: str
+    """What a crowd is like in which it foresees labels best."""
+    model: RowModel
+    """The model."""
+    prior: ClassPrior
+    """The classes' prior."""
+    weight: float
+    """Prior weight."""
+    own_rows: bool
+    """Whether it is judged by its own rows; else by those that its posterior implies."""
+
+
+_COIN = (
+    "one accuracy per worker",
+    "workers differ in how often they err, not in what they mix up",
+)
+_OWN = (
+    "each worker's own matrix",
+    "workers have habits and labels enough to show them",
+)
+_POOLED = ("matrices pooled by ability", "workers differ in ability and err alike")
+_TYPES = ("worker types", "workers are of a few kinds")
+_HARD = ("hard and easy tasks", "errors gather on hard tasks")
+
+POOL = (
+    Member("one coin, even classes", *_COIN, CoinModel(), "uniform", 2.0, own_rows=False),
+    Member("one coin", *_COIN, CoinModel(), "learned", 2.0, own_rows=False),
+    Member("own matrices", *_OWN, MeanRowsModel(), "learned", 1.0, own_rows=True),
+    Member("pooled", *_POOLED, EmpiricalBayesModel(1, 4.0), "learned", 1.0, own_rows=True),
+    Member(
+        "pooled, label shares", *_POOLED, EmpiricalBayesModel(1, 4.0), "shares", 1.0, own_rows=True
+    ),
+    Member("types", *_TYPES, WorkerTypesModel(), "learned", 1.0, own_rows=True),
+    Member("types, label shares", *_TYPES, WorkerTypesModel(), "shares", 1.0, own_rows=True),
+    Member("difficulty", *_HARD, EmpiricalBayesModel(2), "shares", 0.25, own_rows=True),
+)
+"""Every model, simple ones first."""
+
+
+def fit_members(
+    members: Iterable[Member],
+    symbols: Symbols,
+    votes: Float[np.ndarray, "item cls"],
+    *,
+    n_iter: int,
+    tol: float,
+) -> dict[str, Fit]:
+    """Fit some of the pool from the shares of votes."""
+    incidences: dict[int, Incidence] = {}
+    fits = {}
+    for member in members:
+        start = spread_over_levels(votes, member.model.n_levels)
+        n_states = start.shape[1]
+        if n_states not in incidences:
+            incidences[n_states] = symbols.incidence(n_states)
+        fits[member.name] = fit_rows(
+            member.model,
+            symbols,
+            incidences[n_states],
+            start,
+            prior=member.prior,
+            n_iter=n_iter,
+            tol=tol,
+        )
+    return fits
+
+
+def implied_rows(symbols: Symbols, posterior: Float[np.ndarray, "item cls"]) -> Fit:
+    """Workers' rows, pooled by ability, that given classes of the tasks imply."""
+    counts = symbols.incidence(posterior.shape[1]).counts(posterior)[: len(symbols)]
+    model = EmpiricalBayesModel()
+    base = model.base(symbols, counts, None)
+    for _ in range(4):  # the fifth update chooses the strength
+        base = model.base(symbols, counts, base)
+    share = posterior.mean(axis=0)
+    return Fit(
+        base=base,
+        counts=counts,
+        totals=symbols.by_worker(counts),
+        log_prior=np.log(np.maximum(share, np.finfo(float).tiny)),
+        posterior=by_class(posterior, symbols.n_classes),
+        trace=np.empty(0),
+        converged=True,
+    )

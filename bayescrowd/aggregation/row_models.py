@@ -1,0 +1,216 @@
+"""EM for models whose workers' rows are pulled toward a base: one loop for all of them.
+
+The hidden state of a task is its class, or its class and a level of difficulty; state z belongs to
+class `z % n_classes`. Worker w answers l to a task in state z with probability
+
+    pi_wzl = (n_wzl + s B_wzl) / (n_wz + s),                                                   (1)
+
+where n are the expected counts of w's labels, B_wz is a base that the model supplies and s is its
+strength in pseudo-labels; s = inf leaves the base alone. (1) is the posterior mean of a row with
+the prior Dirichlet(s B_wz). Models differ in the base only:
+
+* `simple_rows.py`: an accuracy per worker (s = inf), or the crowd's mean row;
+* `empirical_bayes.py`: an accuracy per worker and class that the crowd regularises;
+* `worker_types.py`: the mean of a few types' rows.
+
+An iteration takes the base and (1) from the expected counts, then P(state | labels) of each task.
+The start is the share of votes. The class prior is uniform, the share of each class among the
+labels, or learned with one pseudo-task a class; a learned one may collapse to a single class on
+crowds with two or three labels per task, a uniform one and the shares cost most on rare classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from bayescrowd.aggregation.em import (
+    LOG_FLOOR,
+    Estimate,
+    Incidence,
+    Sweep,
+    log_floored,
+    report_iteration,
+)
+from bayescrowd.aggregation.symbols import Symbols
+
+__all__ = [
+    "CLASS_PRIORS",
+    "Base",
+    "ClassPrior",
+    "Fit",
+    "RowModel",
+    "by_class",
+    "fit_rows",
+    "log_rows",
+    "spread_over_levels",
+]
+
+ClassPrior = Literal["shares", "learned", "uniform"]
+CLASS_PRIORS = get_args(ClassPrior)
+
+
+@runtime_checkable
+class Base(Protocol):
+    """What workers' rows are pulled toward; the parameters of a model."""
+
+    @property
+    def strength(self) -> float:
+        """Pseudo-labels that the base is worth in each row (s); inf: nothing else counts."""
+        ...
+
+    def rows(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair state"]:
+        """Probability of the label by that worker in each state (B); worker -1 is a stranger."""
+        ...
+
+
+@runtime_checkable
+class RowModel(Protocol):
+    """A model: how the base follows from expected counts."""
+
+    @property
+    def n_levels(self) -> int:
+        """Levels of difficulty; there are so many states per class."""
+        ...
+
+    def base(
+        self, symbols: Symbols, counts: Float[np.ndarray, "symbol state"], previous: Any
+    ) -> Base:
+        """The base after another iteration; `previous` is the base before, None at first."""
+        ...
+
+
+class Fit(NamedTuple):
+    """A fitted model."""
+
+    base: Base
+    """Its parameters."""
+    counts: Float[np.ndarray, "symbol state"]
+    """Expected counts behind the rows (n)."""
+    totals: Float[np.ndarray, "worker state"]
+    """Their sums by worker."""
+    log_prior: Float[np.ndarray, " state"]
+    """log P(state)."""
+    posterior: Float[np.ndarray, "item state"]
+    """P(state | labels) of each task."""
+    trace: Float[np.ndarray, " iteration"]
+    """log P(labels) under the parameters of each iteration, nats; it may fall."""
+    converged: bool
+    """Whether the last iteration changed no probability by the tolerance."""
+
+
+def fit_rows(
+    model: RowModel,
+    symbols: Symbols,
+    labels: Incidence,
+    start: Float[np.ndarray, "item state"],
+    *,
+    prior: ClassPrior,
+    n_iter: int,
+    tol: float,
+) -> Fit:
+    """Run EM from a posterior.
+
+    Args:
+        model: the model.
+        symbols: the pairs of a worker and a label.
+        labels: `symbols.incidence`, with as many states as `start`.
+        start: P(state) of each task to start from.
+        prior: the classes' prior.
+        n_iter: most iterations, at least 1.
+        tol: stop when no P(state | labels) changes by this much; 0 runs all iterations.
+    """
+    class_shares = _class_shares(symbols, prior)
+    before, after = start, np.empty_like(start)
+    sweep = Sweep(labels.counts(start), start.sum(axis=0), float("nan"))
+    base: Base | None = None
+    trace: list[float] = []
+    converged = False
+    while len(trace) < n_iter and not converged:
+        counts = sweep.counts[: len(symbols)]
+        totals = symbols.by_worker(counts)
+        base = model.base(symbols, counts, base)
+        log_prior = _log_prior(sweep.class_counts, class_shares, symbols.n_classes)
+        table = log_rows(base, counts, totals, symbols.worker, symbols.label)
+        sweep = labels.sweep(Estimate(_with_known(table, symbols), log_prior, 0.0, None), after)
+        trace.append(sweep.log_likelihood)
+        report_iteration(len(trace), trace[-1])
+        converged = tol > 0 and bool(np.abs(after - before).max() < tol)
+        before, after = after, (np.empty_like(start) if before is start else before)
+    assert base is not None  # one iteration at least
+    return Fit(base, counts, totals, log_prior, before, np.array(trace), converged)
+
+
+def log_rows(
+    base: Base,
+    counts: Float[np.ndarray, "pair state"],
+    totals: Float[np.ndarray, "worker state"],
+    worker: Int[np.ndarray, " pair"],
+    label: Int[np.ndarray, " pair"],
+) -> Float[np.ndarray, "pair state"]:
+    """Equation 1 in logs for pairs of a worker and a label; worker -1 is a stranger."""
+    rows = base.rows(worker, label)
+    if np.isinf(base.strength):
+        return log_floored(rows)
+    given = np.concatenate([totals, np.zeros((1, totals.shape[1]))])[worker]
+    return log_floored((counts + base.strength * rows) / (given + base.strength))
+
+
+def spread_over_levels(
+    posterior: Float[np.ndarray, "item cls"], n_levels: int
+) -> Float[np.ndarray, "item state"]:
+    """A start for several levels: tasks on which votes agree are easy, the first level.
+
+    The chance that two votes agree, scaled so that guessing is 0, is the mean of a binomial
+    distribution over the levels.
+    """
+    if n_levels == 1:
+        return posterior
+    n_classes = posterior.shape[1]
+    agreement = ((posterior**2).sum(axis=1) * n_classes - 1) / (n_classes - 1)
+    easy = np.clip(agreement, 0.1, 0.9)[:, None]
+    steps = np.arange(n_levels)
+    ways = np.cumprod(np.concatenate([[1.0], (n_levels - steps[1:]) / steps[1:]]))
+    level = ways * easy ** (n_levels - 1 - steps) * (1 - easy) ** steps
+    return (level[:, :, None] * posterior[:, None, :]).reshape(len(posterior), -1)
+
+
+def by_class(
+    values: Float[np.ndarray, "row state"], n_classes: int
+) -> Float[np.ndarray, "row cls"]:
+    """Levels summed out."""
+    if values.shape[1] == n_classes:
+        return values
+    return values.reshape(len(values), -1, n_classes).sum(axis=1)
+
+
+def _class_shares(symbols: Symbols, prior: ClassPrior) -> Float[np.ndarray, " cls"] | None:
+    """The classes' fixed prior; None if it is learned."""
+    if prior == "learned":
+        return None
+    given = np.bincount(symbols.label[symbols.of_label], minlength=symbols.n_classes)
+    return given / given.sum() if prior == "shares" else np.full(len(given), 1.0 / len(given))
+
+
+def _log_prior(
+    state_counts: Float[np.ndarray, " state"],
+    class_shares: Float[np.ndarray, " cls"] | None,
+    n_classes: int,
+) -> Float[np.ndarray, " state"]:
+    levels = state_counts.reshape(-1, n_classes) + 1.0
+    if class_shares is None:
+        return log_floored((levels / levels.sum()).ravel())
+    return log_floored((class_shares * levels / levels.sum(axis=0)).ravel())
+
+
+def _with_known(
+    table: Float[np.ndarray, "symbol state"], symbols: Symbols
+) -> Float[np.ndarray, "all state"]:
+    """The table with a row per class for tasks whose truth is known to be that class."""
+    n_classes = symbols.n_classes
+    same = np.arange(n_classes)[:, None] == np.arange(table.shape[1]) % n_classes
+    return np.concatenate([table, np.where(same, 0.0, LOG_FLOOR)])
