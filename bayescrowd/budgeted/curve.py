@@ -136,6 +136,8 @@ def budget_curve(
         train_share=train_share,
         seed=seed,
     )
+    if not setting.factories and not all_data:
+        raise ValueError("policies: expected at least one")
     _check(setting, repeats)
     names = [*setting.factories, *([ALL_DATA] if all_data else [])]
     jobs = [(repeat, name) for repeat in range(repeats) for name in names]
@@ -216,8 +218,6 @@ def _check(setting: _Setting, repeats: int) -> None:
         raise ValueError(f"repeats={repeats}: expected at least 1")
     if not 0 < setting.train_share < 1:
         raise ValueError(f"train_share={setting.train_share}: expected between 0 and 1")
-    if not setting.factories:
-        raise ValueError("policies: expected at least one")
     if ALL_DATA in setting.factories:
         raise ValueError(f"policies: {ALL_DATA!r} is the name of the reference")
     for n_features, budget in _cells(setting):
