@@ -139,6 +139,8 @@ def run_chains(
     Raises:
         KeyboardInterrupt: Ctrl-C came before the first draws were kept.
     """
+    # A weakly typed number would be strongly typed after the first block: another compilation.
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state)
     blocks: list[tuple[_Block, Float[np.ndarray, "chain item cls"]]] = []
     n_done, size, is_complete = 0, BLOCK, True
     # disable=None: shown on terminals only
