@@ -23,6 +23,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from bayescrowd.posterior.alignment import Alignment, complaints
+from bayescrowd.posterior.approximation import approximation_of, approximation_problems
 from bayescrowd.posterior.container import (
     NAMES_ARE_OPEN,
     Container,
@@ -67,6 +68,8 @@ class Diagnosis:
         ess_bulk: the smallest effective sample size of the bulk.
         ess_tail: the smallest effective sample size of the tails.
         n_divergent: number of divergent transitions of NUTS, 0 for other samplers.
+        pareto_k: Pareto k of the importance weights of an approximation's draws ('svi'), NaN for
+            samplers.
         problems: what was found, one sentence each.
         table: rhat, ess_bulk and ess_tail of each variable, its worst entry.
     """
@@ -77,6 +80,7 @@ class Diagnosis:
     ess_bulk: float
     ess_tail: float
     n_divergent: int
+    pareto_k: float
     problems: tuple[str, ...]
     table: pd.DataFrame
 
@@ -104,12 +108,14 @@ def diagnose(post: Container) -> Diagnosis:
     table = _table(_watched(post, posterior))
     n_chains = posterior.sizes["chain"]
     n_divergent = _n_divergent(post)
+    approximation = approximation_of(post)
     rhat = float(table["rhat"].max())
     ess_bulk, ess_tail = (float(table[name].min()) for name in ("ess_bulk", "ess_tail"))
     problems = [
         *_convergence_problems(table, n_chains),
         *_divergence_problems(n_divergent, n_chains * posterior.sizes["draw"]),
         *_alignment_problems(post),
+        *(approximation_problems(approximation) if approximation else []),
     ]
     summary = (
         f"worst R-hat {rhat:.3f}, smallest ESS {ess_bulk:.0f} (bulk) and {ess_tail:.0f} (tail), "
@@ -119,6 +125,11 @@ def diagnose(post: Container) -> Diagnosis:
         verdict = f"Do not trust these draws: {'; '.join(problems)} ({summary})."
     else:
         verdict = f"Nothing speaks against these draws: {summary}."
+    if approximation:
+        verdict += (
+            " They are draws of an approximation ('svi'), whose intervals tend to be too narrow; "
+            f"Pareto k {approximation.pareto_k:.2f}."
+        )
     return Diagnosis(
         verdict=verdict,
         is_trustworthy=not problems,
@@ -126,6 +137,7 @@ def diagnose(post: Container) -> Diagnosis:
         ess_bulk=ess_bulk,
         ess_tail=ess_tail,
         n_divergent=n_divergent,
+        pareto_k=approximation.pareto_k if approximation else float("nan"),
         problems=tuple(problems),
         table=table,
     )

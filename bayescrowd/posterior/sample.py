@@ -14,7 +14,7 @@ import pandas as pd
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd.dataset import TableDataset
-from bayescrowd.posterior import gibbs, nuts
+from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
 from bayescrowd.posterior.crowd_problem import CrowdProblem, crowd_problem
@@ -23,10 +23,10 @@ from bayescrowd.posterior.feature_problem import FeatureProblem, feature_problem
 
 __all__ = ["label_posterior", "sample_posterior"]
 
-Method = Literal["gibbs", "nuts"]
+Method = Literal["gibbs", "nuts", "svi"]
 
-WARMUP = {"gibbs": 200, "nuts": 1000}
-"""Draws that are thrown away unless the user says how many."""
+WARMUP = {"gibbs": 200, "nuts": 1000, "svi": 4000}
+"""Draws that are thrown away, or steps of a fit, unless the user says how many."""
 
 _NAMES = ("Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
@@ -45,6 +45,7 @@ def sample_posterior(
     seed: int = 0,
     prior: Any = None,
     init: Literal["votes", "random"] | pd.DataFrame = "votes",
+    batch_size: int = 4096,
     log_likelihood: bool = True,
     predictive: bool = True,
     progress: bool = True,
@@ -59,23 +60,25 @@ def sample_posterior(
             `access_path` a table with the columns item, feature, worker and value, a row per
             judgement.
         method: 'gibbs' for models with conjugate priors, all but `item_difficulty`; 'nuts' for
-            any.
+            any; 'svi' for models of crowds with very many labels, an approximation (see
+            `bayescrowd.posterior.svi`).
         target: class of each item by its id, for models of features; missing where unknown.
         classes: for models of features, the classes in their order if some have no known item, or
             how many there are if no class is known.
         groups: for `access_path`, whose confusion matrices are one: 'shared' by all workers,
             a matrix of each 'worker', or the group of each worker.
-        chains: number of chains; they share one device.
+        chains: number of chains, for 'svi' of separate fits; they share one device.
         draws: draws per chain.
         warmup: draws per chain that are thrown away first; without it 200 for 'gibbs', which has
-            nothing to adapt, and 1,000 for 'nuts'.
+            nothing to adapt, and 1,000 for 'nuts'. For 'svi' the steps of the fit, 4,000.
         seed: makes the result reproducible.
         prior: the model's `Prior`; without it the model's default.
         init: where Gibbs chains start: at classes drawn from the 'votes' (even odds where there
             are none; known classes stay), at 'random' ones, or at ones drawn from a table of
             probabilities, tasks x classes, such as `probas_` of an estimator. Chains that start
             from the votes all begin in the mode in which the crowd is mostly right, and so cannot
-            tell of others; 'random' ones can. NUTS starts at the prior means.
+            tell of others; 'random' ones can. NUTS and SVI start at the prior means.
+        batch_size: tasks that a step of 'svi' looks at.
         log_likelihood: whether to keep the log-likelihood of each task and draw, which `compare`
             needs and which takes chains x draws x tasks x 4 bytes.
         predictive: whether to draw from the prior and to predict labels, which `check_crowd` needs.
@@ -89,7 +92,9 @@ def sample_posterior(
         * posterior: the model's parameters;
         * label_posterior: `probability` of each task's class given its chain's draws, averaged over
           the draws' exact conditionals and hence less noisy than counts of classes;
-        * sample_stats: the total `marginal_log_likelihood` and what the sampler reports;
+        * sample_stats: the total `marginal_log_likelihood` and what the sampler reports, 'svi' the
+          `log_weight` of its draws, log p(parameters, labels) - log q(parameters);
+        * optimisation: trace of the ELBO by 'svi', nats;
         * alignment: how the classes of each chain were named, see `bayescrowd.posterior.alignment`;
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
@@ -122,9 +127,11 @@ def sample_posterior(
         True
     """
     _check_model(model)
-    _check_numbers(method, chains, draws, warmup)
+    _check_numbers(method, chains, draws, warmup, batch_size)
     problem: CrowdProblem | FeatureProblem
     if _reads_features(model):
+        if method == "svi":
+            raise ValueError("'svi' fits models of crowd labels; use 'gibbs' for features")
         problem = feature_problem(
             model,
             data,
@@ -137,7 +144,7 @@ def sample_posterior(
         _refuse_feature_options(model, data, target, classes, groups)
         problem = crowd_problem(model, data, _checked_prior(model, prior))
     key_start, key_predict = jax.random.split(jax.random.key(seed))
-    kernel, read = _kernel(model, method)
+    kernel, read = _kernel(model, method, batch_size, progress)
     n_warmup = warmup if warmup is not None else WARMUP[method]
     state = kernel.init(
         jax.random.split(key_start, chains),
@@ -153,7 +160,7 @@ def sample_posterior(
         problem.data,
         problem.sizes,
         problem.prior,
-        warmup=n_warmup,
+        warmup=0 if method == "svi" else n_warmup,
         draws=draws,
         keep_log_likelihood=log_likelihood,
         progress=progress,
@@ -165,6 +172,8 @@ def sample_posterior(
     datasets, complaints = problem.datasets(recording)
     for complaint in complaints:
         warnings.warn(complaint, UserWarning, stacklevel=2)
+    if method == "svi":
+        datasets["optimisation"] = svi.optimisation(state, n_steps=n_warmup)
     if predictive:
         datasets |= problem.predictive(key_predict, recording, datasets["posterior"])
     attrs = {
@@ -192,10 +201,14 @@ def label_posterior(post: Container) -> pd.DataFrame:
     )
 
 
-def _kernel(model: ModuleType, method: Method) -> tuple[MCMCKernel, ReadDraw]:
+def _kernel(
+    model: ModuleType, method: Method, batch_size: int, progress: bool
+) -> tuple[MCMCKernel, ReadDraw]:
     """The sampler of a method, and how its draws are read."""
     if method == "gibbs":
         return _gibbs(model), gibbs.read_draw
+    if method == "svi":
+        return svi.Variational(model, batch_size, progress), svi.read_draw
     return nuts.nuts_kernel(model), nuts.read_draw
 
 
@@ -234,10 +247,16 @@ def _refuse_feature_options(
             raise ValueError(f"{option} is for models of features; {name} models crowd labels")
 
 
-def _check_numbers(method: str, chains: int, draws: int, warmup: int | None) -> None:
+def _check_numbers(
+    method: str, chains: int, draws: int, warmup: int | None, batch_size: int
+) -> None:
     if method not in get_args(Method):
         raise ValueError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
-    for name, value, least in (("chains", chains, 1), ("draws", draws, 1), ("warmup", warmup, 0)):
+    at_least_one = {"chains": chains, "draws": draws, "batch_size": batch_size}
+    for name, value, least in (
+        *((name, value, 1) for name, value in at_least_one.items()),
+        ("warmup", warmup, 0),
+    ):
         if value is not None and value < least:
             raise ValueError(f"{name}={value}: expected at least {least}")
 

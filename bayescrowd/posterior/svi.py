@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpyro import handlers, optim
@@ -48,8 +49,18 @@ from tqdm.auto import tqdm
 
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.chains import Draw, Sizes
+from bayescrowd.posterior.container import dataset_of
 
-__all__ = ["Batches", "Guide", "KernelState", "Variational", "batch_elbo", "deal", "read_draw"]
+__all__ = [
+    "Batches",
+    "Guide",
+    "KernelState",
+    "Variational",
+    "batch_elbo",
+    "deal",
+    "optimisation",
+    "read_draw",
+]
 
 TRACE_POINTS = 100
 """Points of the ELBO's trace, each the mean of as many steps as the others."""
@@ -185,6 +196,13 @@ def read_draw(
 
     params, log_joint, log_weight = jax.lax.map(read_one, (state.z, state.guide))
     return params, log_joint, {"log_weight": log_weight}
+
+
+def optimisation(state: KernelState, *, n_steps: int) -> xr.Dataset:
+    """The ELBO's trace of each chain, at the last of the steps that each point averages."""
+    n_points = state.elbo.shape[1]
+    ends = np.linspace(0, n_steps, n_points + 1).astype(int)[1:]
+    return dataset_of({"elbo": (("chain", "step"), state.elbo)}, coords={"step": ends})
 
 
 def deal(rng_key: PRNGKeyArray, labels: Labels, *, n_items: int, batch_size: int) -> Batches:

@@ -74,7 +74,8 @@ def bound_and_slope(batches, batch):
     def bound(guide):
         return svi.batch_elbo(
             *(jax.random.key(0), guide, batches, batch, item_difficulty.Prior()),
-            **{"model": item_difficulty, "sizes": SIZES},
+            model=item_difficulty,
+            sizes=SIZES,
         )
 
     return jax.value_and_grad(bound)(narrow_guide())
