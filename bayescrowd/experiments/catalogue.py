@@ -164,10 +164,34 @@ _ENTRIES = [
     Published(
         "bleafs-figure3", "bleafs", "Figure 3", "the access-path model", reason=_ILLUSTRATION
     ),
-    Published("bleafs-figure4", "bleafs", "Figure 4", "credibility of two beta distributions"),
-    Published("bleafs-table1", "bleafs", "Table 1", "a run of B-LEAFS on nursery"),
-    Published("bleafs-table2", "bleafs", "Table 2", "a run of all policies on breast-cancer"),
-    Published("bleafs-figure5", "bleafs", "Figure 5", "error against budget, naive Bayes"),
+    Published(
+        "bleafs-figure4",
+        "bleafs",
+        "Figure 4",
+        "credibility of two beta distributions",
+        module=f"{_HOME}.bleafs_figure4",
+    ),
+    Published(
+        "bleafs-table1",
+        "bleafs",
+        "Table 1",
+        "a run of B-LEAFS on nursery",
+        module=f"{_HOME}.bleafs_table1",
+    ),
+    Published(
+        "bleafs-table2",
+        "bleafs",
+        "Table 2",
+        "a run of all policies on breast-cancer",
+        module=f"{_HOME}.bleafs_table2",
+    ),
+    Published(
+        "bleafs-figure5",
+        "bleafs",
+        "Figure 5",
+        "error against budget, naive Bayes",
+        module=f"{_HOME}.bleafs_figure5",
+    ),
     Published(
         "bleafs-figure6",
         "bleafs",

@@ -9,6 +9,12 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; w
 a marker or a line style says as well.
 """
 
+from bayescrowd.plots.budget import (
+    budget_curves,
+    credibility_course,
+    posterior_course,
+    spending_course,
+)
 from bayescrowd.plots.fits import convergence, method_comparison
 from bayescrowd.plots.overview import demo
 from bayescrowd.plots.posterior import (
@@ -25,20 +31,24 @@ from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
 
 __all__ = [
+    "budget_curves",
     "chain_ranks",
     "chain_traces",
     "confusion_matrix",
     "convergence",
+    "credibility_course",
     "demo",
     "information_map",
     "label_uncertainty",
     "loo_comparison",
     "method_comparison",
+    "posterior_course",
     "posterior_overview",
     "predictive_check",
     "reliability",
     "score_curve",
     "selection_errors",
+    "spending_course",
     "stagewise_course",
     "unexplained_pairs",
     "worker_forest",

@@ -64,6 +64,16 @@ def drawn():
     return assemble({name: dataset_of(group, coords=ids) for name, group in groups.items()})
 
 
+@cache
+def bought():
+    """B-LEAFS after its run on a table of berries and peas."""
+    rows = [("red", "small", "berry"), ("red", "large", "berry"), ("green", "small", "pea")]
+    table = pd.DataFrame(rows * 20, columns=["colour", "size", "kind"])
+    policy = bc.BLeafs(bc.FeatureSpace.from_table(table, target="kind"), 30, 1)
+    bc.simulate_budget(policy, table, target="kind")
+    return policy
+
+
 def checked():
     share = np.linspace(0.1, 0.9, 3)
     table = pd.DataFrame(
@@ -79,17 +89,32 @@ def checked():
     return CrowdChecks(table, table, table)
 
 
+CURVE = pd.DataFrame(
+    [
+        (name, 2, budget, repeat, 0.4 - budget / 1000 + 0.02 * repeat, budget)
+        for name in ("BudgetedSelection", "TsGreedy", "all data")
+        for budget in (50, 100, 200)
+        for repeat in (0, 1)
+    ],
+    columns=["policy", "n_features", "budget", "repeat", "error", "spent"],
+)
+
 PICTURES = {
+    "budget_curves": lambda est, data, ax: plots.budget_curves(CURVE, ax),
     "chain_ranks": lambda est, data, ax: plots.chain_ranks(drawn(), ax),
     "chain_traces": lambda est, data, ax: plots.chain_traces(drawn(), ax),
     "confusion_matrix": lambda est, data, ax: plots.confusion_matrix(est, 3, ax),
     "convergence": lambda est, data, ax: plots.convergence(est, ax),
+    "credibility_course": lambda est, data, ax: plots.credibility_course(bought(), ax),
     "information_map": lambda est, data, ax: plots.information_map(
         bc.pairwise_mutual_information(data.annotations), ax
     ),
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "loo_comparison": lambda est, data, ax: plots.loo_comparison(LOO, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
+    "posterior_course": lambda est, data, ax: plots.posterior_course(
+        bought().result(), bought().space, "colour", ax
+    ),
     "predictive_check": lambda est, data, ax: plots.predictive_check(
         checked(), ax, what="vote_entropy"
     ),
@@ -98,6 +123,7 @@ PICTURES = {
         bc.MutualInformationSelector(10).fit(data.annotations), ax
     ),
     "selection_errors": lambda est, data, ax: plots.selection_errors(ERRORS, ax),
+    "spending_course": lambda est, data, ax: plots.spending_course(bought().result(), ax),
     "stagewise_course": lambda est, data, ax: plots.stagewise_course(
         bc.StagewiseEM(3).fit(data.annotations), "n_informative", ax
     ),
