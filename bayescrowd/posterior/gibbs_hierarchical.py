@@ -21,12 +21,12 @@ Each draw leaves the posterior given the classes as it is; none of them is appro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.models.hierarchical_dawid_skene import (
@@ -49,7 +49,22 @@ __all__ = [
 SLICE_WIDTH = 1.0
 """First guess of a slice's width, in log pseudo-labels: two or three posterior deviations."""
 
+_LEAST = 1e-30
+"""Floor of concentrations, whose log-gamma is finite in single precision."""
+
 LogDensity = Callable[[Float[Array, " cls"]], Float[Array, " cls"]]
+
+_AT_START, _LOWER, _UPPER, _SHRINK, _FOUND = range(5)
+"""Where a search for a point in the slice stands: which point it looks at."""
+
+
+class _Search(NamedTuple):
+    n_rounds: Int[Array, ""]
+    phase: Int[Array, " cls"]
+    probe: Float[Array, " cls"]
+    height: Float[Array, " cls"]
+    lower: Float[Array, " cls"]
+    upper: Float[Array, " cls"]
 
 
 def first_hierarchical(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
@@ -110,33 +125,40 @@ def slice_step(
         log_density: log densities of all scalars, each up to a constant.
         width: first guess of the slices' widths.
     """
-    key_height, key_place, key_shrink = jax.random.split(rng_key, 3)
-    height = log_density(x) + jnp.log1p(-jax.random.uniform(key_height, x.shape))
+    key_height, key_place, key_proposals = jax.random.split(rng_key, 3)
+    log_u = jnp.log1p(-jax.random.uniform(key_height, x.shape))
     lower = x - width * jax.random.uniform(key_place, x.shape)
+    first = _Search(
+        n_rounds=jnp.zeros((), int),
+        phase=jnp.full(x.shape, _AT_START),
+        probe=x,
+        height=x,
+        lower=lower,
+        upper=lower + width,
+    )
 
-    def stepped_out(end: Float[Array, " cls"], step: float) -> Float[Array, " cls"]:
-        def is_inside(carry: tuple[Any, Bool[Array, " cls"]]) -> Bool[Array, ""]:
-            return carry[1].any()
+    def look(search: _Search) -> _Search:
+        """One look at the density, which is compiled once, wherever each search stands."""
+        n_rounds, phase, probe, height, lower, upper = search
+        density = log_density(probe)
+        height = jnp.where(phase == _AT_START, density + log_u, height)
+        is_inside = density >= height
+        lower = jnp.where((phase == _LOWER) & is_inside, lower - width, lower)
+        upper = jnp.where((phase == _UPPER) & is_inside, upper + width, upper)
+        is_refused = (phase == _SHRINK) & ~is_inside
+        lower = jnp.where(is_refused & (probe < x), probe, lower)
+        upper = jnp.where(is_refused & (probe >= x), probe, upper)
+        is_outside = (phase == _LOWER) | (phase == _UPPER)
+        moves_on = (phase == _AT_START) | (is_outside & ~is_inside)
+        moves_on = moves_on | ((phase == _SHRINK) & is_inside)
+        phase = jnp.where(moves_on, phase + 1, phase)
+        u = jax.random.uniform(jax.random.fold_in(key_proposals, n_rounds), x.shape)
+        proposal = lower + u * (upper - lower)
+        probes = [lower, upper, proposal]
+        probe = jnp.select([phase == _LOWER, phase == _UPPER, phase == _SHRINK], probes, probe)
+        return _Search(n_rounds + 1, phase, probe, height, lower, upper)
 
-        def step_out(carry: tuple[Any, Bool[Array, " cls"]]) -> tuple[Any, Bool[Array, " cls"]]:
-            end, inside = carry
-            end = jnp.where(inside, end + step, end)
-            return end, inside & (log_density(end) > height)
-
-        return jax.lax.while_loop(is_inside, step_out, (end, log_density(end) > height))[0]
-
-    def shrink(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        n_rounds, lower, upper, found, done = carry
-        u = jax.random.uniform(jax.random.fold_in(key_shrink, n_rounds), x.shape)
-        proposal = jnp.where(done, found, lower + u * (upper - lower))
-        done = done | (log_density(proposal) >= height)
-        lower = jnp.where(~done & (proposal < x), proposal, lower)
-        upper = jnp.where(~done & (proposal >= x), proposal, upper)
-        return n_rounds + 1, lower, upper, proposal, done
-
-    ends = stepped_out(lower, -width), stepped_out(lower + width, width)
-    start = (jnp.zeros((), int), *ends, x, jnp.zeros(x.shape, bool))
-    return jax.lax.while_loop(lambda carry: ~carry[4].all(), shrink, start)[3]
+    return jax.lax.while_loop(lambda search: (search.phase < _FOUND).any(), look, first).probe
 
 
 def table_counts(
@@ -166,15 +188,20 @@ def _draw_strength(
     params: Params,
     prior: Prior,
 ) -> Float[Array, " cls"]:
-    totals = counts.sum(axis=-1)
+    n_classes = counts.shape[1]
+    # In one array, so that the code of log-gamma is compiled once: answers, totals, then no counts.
+    cells = jnp.concatenate([counts, counts.sum(axis=-1, keepdims=True)], axis=-1)
+    cells = jnp.concatenate([cells, jnp.zeros((1, n_classes, n_classes + 1))])
+    sign = jnp.append(jnp.ones(n_classes), -1.0)
 
     def log_density(log_strength: Float[Array, " cls"]) -> Float[Array, " cls"]:
         strength = jnp.exp(log_strength)
         a = confusion_concentration(params.crowd, strength)
-        of_answers = (gammaln(a + counts) - gammaln(a)).sum(axis=(0, 2))
-        of_totals = (gammaln(strength) - gammaln(strength + totals)).sum(axis=0)
+        both = jnp.maximum(jnp.concatenate([a, strength[:, None]], axis=-1), _LEAST)
+        log_gammas = gammaln(both + cells)
+        of_worker = (log_gammas[:-1] - log_gammas[-1]) @ sign
         z = (log_strength - jnp.log(prior.strength)) / prior.log_strength_scale
-        return of_answers + of_totals - 0.5 * z**2
+        return of_worker.sum(axis=0) - 0.5 * z**2
 
     drawn = slice_step(rng_key, jnp.log(params.strength), log_density, width=SLICE_WIDTH)
     return jnp.exp(drawn)
