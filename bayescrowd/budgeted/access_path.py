@@ -33,7 +33,6 @@ from math import comb
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import gammaln
@@ -149,6 +148,8 @@ class MultisetReader(NamedTuple):
     """Of the feature, without padding."""
     slots: Int[np.ndarray, " value"]
     """Slot of each value."""
+    n_seen: int
+    """Slots that the answers so far have shown."""
 
     def log_likelihood(self, labels: Int[np.ndarray, "row label"]) -> Float[np.ndarray, "row cls"]:
         """Log P(labels | class), the labels in their order; 0 where a row has none."""
@@ -156,6 +157,8 @@ class MultisetReader(NamedTuple):
         counts = np.zeros((len(labels), n_values + 1), dtype=np.int64)
         slots = np.append(self.slots, n_values)[labels]
         np.add.at(counts, (np.arange(len(labels))[:, None], slots), 1)
+        # Values never seen are all alike, but chains are few: which is which must not matter.
+        counts[:, self.n_seen : -1] = -np.sort(-counts[:, self.n_seen : -1], axis=1)
         distinct, inverse = np.unique(counts[:, :-1], axis=0, return_inverse=True)
         blocks = [
             log_predictive(self.chains, distinct[start : start + _BLOCK])
@@ -208,6 +211,7 @@ class AccessPathBelief:
         self._chains = Chains(*(np.repeat(rows[:, None], N_CHAINS, axis=1) for rows in self._prior))
         self._readings = [_no_readings(max(self._widths), FEWEST_SLOTS) for _ in self._widths]
         self._n_readings = [0 for _ in self._widths]
+        self._n_seen = [0 for _ in self._widths]
         self._n_swept = [0 for _ in self._widths]
         self._mean = np.zeros((len(self._widths), space.n_classes, max(self.n_outcomes)))
         for f in range(len(self._widths)):
@@ -229,9 +233,10 @@ class AccessPathBelief:
         for f in range(len(self._widths)):
             counts = (labels[:, f, :, None] == np.arange(width)).sum(axis=1)
             is_read = counts.any(axis=1)
-            self._add(f, target[is_read], counts[is_read])
-            self._settle(f)
-            self._refresh_mean(f)
+            if is_read.any():
+                self._add(f, target[is_read], counts[is_read])
+                self._settle(f)
+                self._refresh_mean(f)
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels of tables drawn from the posterior: values of a chain, then Dirichlet rows."""
@@ -257,7 +262,7 @@ class AccessPathBelief:
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
     ) -> MultisetReader:
         """Reads labels by their posterior predictive probability."""
-        return MultisetReader(self._without_padding(feature), slots)
+        return MultisetReader(self._without_padding(feature), slots, self._n_seen[feature])
 
     def _without_padding(self, feature: int) -> Chains:
         v = self._widths[feature]
@@ -283,13 +288,18 @@ class AccessPathBelief:
         readings.counts[start:stop, 0] = counts
         self._readings[feature] = readings
         self._n_readings[feature] = stop
+        n_shown = 1 + int(np.flatnonzero(counts.any(axis=0)).max(initial=-1))
+        self._n_seen[feature] = max(self._n_seen[feature], n_shown)
 
     def _swept(self, feature: int, chains: Chains) -> Chains:
         """The chains after one more sweep."""
         self._n_swept[feature] += 1
-        counts = _swept_counts(self._n_swept[feature], chains, self._readings[feature])
-        prior = Chains(self._prior.conditional[feature], self._prior.confusion[feature])
-        return Chains(*(np.asarray(n) + rows for n, rows in zip(counts, prior, strict=True)))
+        tables = Tables(chains.conditional, chains.confusion[:, None])  # one group of workers
+        counts = _swept_counts(self._n_swept[feature], tables, self._readings[feature])
+        return Chains(
+            np.asarray(counts.conditional) + self._prior.conditional[feature],
+            np.asarray(counts.confusion)[:, 0] + self._prior.confusion[feature],
+        )
 
     def _keep(self, feature: int, chains: Chains, start: int = 0) -> None:
         for kept, rows in zip(self._chains, chains, strict=True):
@@ -308,10 +318,8 @@ class AccessPathBelief:
 
 
 @jax.jit
-def _swept_counts(seed: int, chains: Chains, readings: Readings) -> tuple[Array, Array]:
-    tables = Tables(chains.conditional, chains.confusion[:, None])  # one group of workers
-    counts = sweep_chains(jax.random.key(seed), tables, readings)
-    return jnp.asarray(counts.conditional), jnp.asarray(counts.confusion[:, 0])
+def _swept_counts(seed: int | Int[Array, ""], tables: Tables, readings: Readings) -> Tables:
+    return sweep_chains(jax.random.key(seed), tables, readings)
 
 
 def _no_readings(n_values: int, n_slots: int) -> Readings:

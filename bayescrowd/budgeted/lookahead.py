@@ -28,6 +28,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from bayescrowd.budgeted.gain import extend, first_best, greedy
+from bayescrowd.budgeted.noisy_shrinkage import NoisyShrunkBelief
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.shrinkage import Imagining, ShrunkBelief
 from bayescrowd.budgeted.space import FeatureSpace
@@ -56,7 +57,8 @@ BULK = 0.01
 
 
 IMAGINING: dict[str, Callable[[FeatureSpace, int], Imagining]] = {
-    "naive_bayes": lambda space, labels_per_query: ShrunkBelief(space)
+    "naive_bayes": lambda space, labels_per_query: ShrunkBelief(space),
+    "access_path": NoisyShrunkBelief,
 }
 """What is believed before the first answer, given space and labels per query; by model."""
 
