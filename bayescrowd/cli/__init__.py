@@ -22,12 +22,21 @@ from contextlib import suppress
 from typing import TextIO
 
 from bayescrowd._version import __version__
-from bayescrowd.cli import aggregate, compare, datasets, demo, posterior, reproduce, workers
+from bayescrowd.cli import (
+    aggregate,
+    compare,
+    datasets,
+    demo,
+    multiselect,
+    posterior,
+    reproduce,
+    workers,
+)
 from bayescrowd.cli.arguments import Parser
 
 __all__ = ["main"]
 
-_COMMANDS = (demo, aggregate, posterior, compare, workers, reproduce, datasets)
+_COMMANDS = (demo, aggregate, posterior, compare, workers, multiselect, reproduce, datasets)
 
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOBODY_READS = 0, 1, 2, 130, 141
 

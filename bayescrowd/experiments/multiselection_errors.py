@@ -28,6 +28,7 @@ __all__ = [
     "chosen_repeats",
     "errors_by_budget",
     "held_out_error",
+    "lead",
     "shown",
     "spreads",
 ]
@@ -161,12 +162,17 @@ def held_out_error(
 def spreads(outcomes: Sequence[Outcome]) -> Mapping[CellId, Spread]:
     """Mean and standard error over splits of every cell."""
     return {
-        outcome.cell.id: Spread(
-            float(np.mean(outcome.values)),
-            float(np.std(outcome.values) / np.sqrt(max(len(outcome.values) - 1, 1))),
-        )
+        outcome.cell.id: Spread(float(np.mean(outcome.values)), outcome.standard_error)
         for outcome in outcomes
     }
+
+
+def lead(outcomes: Sequence[Outcome], one: CellId, others: Sequence[CellId]) -> Spread:
+    """By how much, split by split, one cell lies below the lowest of others."""
+    values = {outcome.cell.id: np.array(outcome.values) for outcome in outcomes}
+    gap = values[min(others, key=lambda other: values[other].mean())] - values[one]
+    error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
+    return Spread(float(gap.mean()), float(error))
 
 
 def shown(spread: Spread, decimals: int = 1) -> str:

@@ -131,9 +131,9 @@ EXPERIMENT = Experiment(
     draw=_draw,
     n_seeds=N_CROWDS,
     claims=_claims,
+    average="mean",
     notes=(
         "A simulated crowd: the judgements were never published. People and attributes are ours.",
-        "The table has medians over crowds; claims and picture have means ± standard errors.",
         "b/sigma in centimetres and kilograms; v/sigma in shares of yes.",
     ),
 )

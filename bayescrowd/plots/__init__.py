@@ -16,6 +16,7 @@ from bayescrowd.plots.budget import (
     spending_course,
 )
 from bayescrowd.plots.fits import convergence, method_comparison
+from bayescrowd.plots.multi_selection import attribute_map, repeat_losses
 from bayescrowd.plots.overview import demo
 from bayescrowd.plots.posterior import (
     chain_ranks,
@@ -31,6 +32,7 @@ from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
 
 __all__ = [
+    "attribute_map",
     "budget_curves",
     "chain_ranks",
     "chain_traces",
@@ -46,6 +48,7 @@ __all__ = [
     "posterior_overview",
     "predictive_check",
     "reliability",
+    "repeat_losses",
     "score_curve",
     "selection_errors",
     "spending_course",

@@ -32,6 +32,13 @@ def est(data):
     return bc.DawidSkene().fit(data.annotations)
 
 
+def selection():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(80, 4))
+    judgements = truth[:, :, None] + rng.normal(size=(80, 4, 2))
+    return bc.MultiSelection(budget=6).fit(judgements, truth @ [2, 1, 1, 0])
+
+
 TABLE = pd.DataFrame({"accuracy": [0.75, 0.9]}, index=["vote", "EM"])
 
 ERRORS = pd.DataFrame(
@@ -101,6 +108,7 @@ CURVE = pd.DataFrame(
 
 PICTURES = {
     "budget_curves": lambda est, data, ax: plots.budget_curves(CURVE, ax),
+    "attribute_map": lambda est, data, ax: plots.attribute_map(selection(), ax),
     "chain_ranks": lambda est, data, ax: plots.chain_ranks(drawn(), ax),
     "chain_traces": lambda est, data, ax: plots.chain_traces(drawn(), ax),
     "confusion_matrix": lambda est, data, ax: plots.confusion_matrix(est, 3, ax),
@@ -119,6 +127,7 @@ PICTURES = {
         checked(), ax, what="vote_entropy"
     ),
     "reliability": lambda est, data, ax: plots.reliability(est.probas_, data.truth, ax),
+    "repeat_losses": lambda est, data, ax: plots.repeat_losses(selection(), ax),
     "score_curve": lambda est, data, ax: plots.score_curve(
         bc.MutualInformationSelector(10).fit(data.annotations), ax
     ),

@@ -1,0 +1,309 @@
+"""`bayescrowd multiselect`: how often to ask each question, as a shopping list."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayescrowd._version import __version__
+from bayescrowd.cli.arguments import Commands, natural_number
+from bayescrowd.cli.text import aligned, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.posterior.judgements import RepeatPosterior
+    from bayescrowd.selection.judgements import Judgements
+    from bayescrowd.selection.multi_selection import MultiSelection
+
+__all__ = ["add_to"]
+
+PICTURES = (".png", ".pdf", ".svg")
+PROBABILITY = 0.9
+
+_DESCRIPTION = """\
+Choose which attributes to have judged and how many times, so that a linear predictor on the
+averages has the least squared error that the budget allows."""
+
+_EPILOG = """\
+input:
+  JUDGEMENTS has a row per judgement with the columns object, attribute and value (a number), and
+  optionally worker; some objects need two judgements of an attribute. TARGETS has a row per object
+  with the columns object and target. --costs has a row per attribute with the columns attribute
+  and cost. CSV, TSV, JSON lines (also with .gz) or Parquet.
+
+output:
+  The shopping list for each new object: attribute, how many times, what that costs, and by how
+  much it lowers the squared error; and the error to expect, with a 90 % interval from a model of
+  the judgements. --out writes the list, --plot draws error against budget. --json prints one JSON
+  document and no summary.
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd multiselect judgements.csv targets.csv --budget 30
+  bayescrowd multiselect judgements.csv targets.csv --budget 30 --costs costs.csv --plot loss.png"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "multiselect",
+        help="choose how often to ask each question",
+        usage="bayescrowd multiselect JUDGEMENTS TARGETS --budget N [--costs FILE] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument("judgements", metavar="JUDGEMENTS", help="file with a row per judgement")
+    parser.add_argument("targets", metavar="TARGETS", help="file with a row per object")
+    parser.add_argument(
+        "--budget",
+        type=_amount,
+        metavar="N",
+        required=True,
+        help="judgements of an object, or what they may cost",
+    )
+    parser.add_argument("--costs", metavar="FILE", help="file with a row per attribute")
+    choice = parser.add_argument_group("selection")
+    choice.add_argument(
+        "--method", choices=("full", "scoring"), default="full", help="default: %(default)s"
+    )
+    choice.add_argument(
+        "--search",
+        choices=("cost-benefit", "gain", "exact"),
+        default="cost-benefit",
+        help="largest gain per cost, largest gain, or the best of all; default: %(default)s",
+    )
+    choice.add_argument(
+        "--average", choices=("mean", "median"), default="mean", help="default: %(default)s"
+    )
+    choice.add_argument(
+        "--draws",
+        type=natural_number,
+        metavar="N",
+        default=250,
+        help="draws behind the interval; 0 does without; default: %(default)s",
+    )
+    choice.add_argument("--seed", type=natural_number, metavar="N", default=0, help="default: 0")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", help="write the list")
+    output.add_argument("--plot", metavar="FILE", help="draw error against budget")
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    reading = parser.add_argument_group("reading")
+    for role in ("object", "attribute", "value", "worker", "target", "cost"):
+        reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
+
+
+def _run(args: argparse.Namespace) -> int:
+    _check_arguments(args)
+    judgements, target, costs = _read(args)
+    selector = _fitted(args, judgements, target, costs)
+    posterior = _posterior(args, selector, judgements, target)
+    shopping = selector.shopping_list().reset_index()
+    _write(args, selector, shopping, posterior)
+    if args.json:
+        document = _document(args, judgements, selector, shopping, posterior)
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    else:
+        print(_summary(args, judgements, selector, shopping, posterior))
+    return 0
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    from bayescrowd.writing import check_table_target, check_target
+
+    if args.plot is not None and Path(args.plot).suffix.lower() not in PICTURES:
+        raise ValueError(f"{args.plot}: expected a name that ends in {', '.join(PICTURES)}")
+    inputs = [args.judgements, args.targets, args.costs]
+    if inputs.count("-") > 1:
+        raise ValueError("only one file can be read from standard input")
+    files = [Path(path).resolve() for path in (*inputs, args.out, args.plot) if path is not None]
+    for path, check in ((args.out, check_table_target), (args.plot, check_target)):
+        if path is None:
+            continue
+        if files.count(Path(path).resolve()) > 1:
+            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
+        try:
+            check(path, overwrite=args.force)
+        except FileExistsError:
+            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+
+
+def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | None]:
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.selection.judgement_files import read_costs, read_judgements, read_targets
+
+    with stage(f"reading {args.judgements}"):
+        judgements = read_judgements(
+            args.judgements,
+            object=args.object,
+            attribute=args.attribute,
+            value=args.value,
+            worker=args.worker,
+        )
+        target = read_targets(args.targets, object=args.object, target=args.target)
+        if args.costs is None:
+            return judgements, target, None
+        return (
+            judgements,
+            target,
+            read_costs(args.costs, attribute=args.attribute, cost=args.cost),
+        )
+
+
+def _fitted(
+    args: argparse.Namespace, judgements: Judgements, target: pd.Series, costs: pd.Series | None
+) -> MultiSelection:
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.selection.multi_selection import MultiSelection
+
+    selector = MultiSelection(
+        args.budget, method=args.method, costs=costs, search=args.search, average=args.average
+    )
+    with stage("choosing"):
+        return selector.fit(judgements, target)
+
+
+def _posterior(
+    args: argparse.Namespace, selector: MultiSelection, judgements: Judgements, target: pd.Series
+) -> RepeatPosterior | None:
+    from bayescrowd.cli.progress import stage
+
+    if args.draws == 0 or args.average == "median":
+        return None
+    with stage("drawing from the model of the judgements"):
+        return selector.posterior(judgements, target, draws=args.draws, seed=args.seed)
+
+
+def _write(
+    args: argparse.Namespace,
+    selector: MultiSelection,
+    shopping: pd.DataFrame,
+    posterior: RepeatPosterior | None,
+) -> None:
+    from bayescrowd.writing import new_file, write_table
+
+    if args.out is not None:
+        write_table(shopping, args.out, overwrite=args.force)
+    if args.plot is not None:
+        from matplotlib.figure import Figure
+
+        from bayescrowd.plots.multi_selection import repeat_losses
+
+        figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
+        repeat_losses(selector, figure.subplots(), posterior=posterior)
+        with new_file(args.plot, overwrite=args.force) as file:
+            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+
+
+def _interval(posterior: RepeatPosterior | None) -> dict[str, float] | None:
+    """Mean and interval of the loss of the whole budget."""
+    if posterior is None:
+        return None
+    last = posterior.loss_curve(probability=PROBABILITY).iloc[-1]
+    return {name: float(last[name]) for name in ("mean", "lower", "upper")}
+
+
+def _document(
+    args: argparse.Namespace,
+    judgements: Judgements,
+    selector: MultiSelection,
+    shopping: pd.DataFrame,
+    posterior: RepeatPosterior | None,
+) -> dict[str, Any]:
+    """Everything that was found, for machines."""
+    loss = selector.projected_loss_
+    path = loss.rename("projected").to_frame()
+    if posterior is not None:
+        path = path.join(posterior.loss_curve(probability=PROBABILITY)[["mean", "lower", "upper"]])
+    return {
+        "bayescrowd": __version__,
+        "input": {
+            "judgements": args.judgements,
+            "targets": args.targets,
+            "n_judgements": judgements.n_judgements,
+            "n_objects": judgements.n_objects,
+            "n_attributes": judgements.n_attributes,
+        },
+        "budget": args.budget,
+        "method": args.method,
+        "search": args.search,
+        "average": args.average,
+        "shopping_list": shopping.to_dict("records"),
+        "spent": float(shopping["cost"].sum()),
+        "projected_loss": float(loss.iloc[-1]),
+        "posterior_loss": _interval(posterior),
+        "loss_without_judgements": float(loss.iloc[0]),
+        "probability": PROBABILITY,
+        "losses": path.reset_index().to_dict("records"),
+        "attributes": selector.attributes_.reset_index().to_dict("records"),
+    }
+
+
+def _summary(
+    args: argparse.Namespace,
+    judgements: Judgements,
+    selector: MultiSelection,
+    shopping: pd.DataFrame,
+    posterior: RepeatPosterior | None,
+) -> str:
+    read = (
+        f"{args.judgements}: {counted(judgements.n_judgements, 'judgement')} of "
+        f"{counted(judgements.n_attributes, 'attribute')} of "
+        f"{counted(judgements.n_objects, 'object')}"
+    )
+    if len(shopping) == 0:
+        return f"{read}\n\nno attribute tells anything about the target: nothing to buy"
+    rows = [["attribute", "times", "cost", "adds", "of variance"]]
+    rows += [
+        [
+            _shortened(row.attribute),
+            f"{row.times}",
+            f"{row.cost:g}",
+            f"{row.adds:.4g}",
+            f"{row.share:.1%}",
+        ]
+        for row in shopping.itertuples(index=False)
+    ]
+    loss = selector.projected_loss_
+    spent = f"spent {shopping['cost'].sum():g} of {args.budget:g}"
+    lines = [
+        read,
+        "",
+        f"to be asked of each new object ({spent})",
+        aligned(rows),
+        "",
+    ]
+    interval = _interval(posterior)
+    if interval is not None:
+        lines.append(
+            f"mean squared error to expect: {interval['mean']:.4g}, 90 % interval "
+            f"{interval['lower']:.4g} to {interval['upper']:.4g}"
+        )
+    lines.append(
+        f"projected from moments: {loss.iloc[-1]:.4g}; without any judgement: {loss.iloc[0]:.4g}"
+    )
+    lines += [f"{path} written" for path in (args.out, args.plot) if path is not None]
+    return "\n".join(lines)
+
+
+def _shortened(value: Any, most: int = 40) -> str:
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _amount(text: str) -> float:
+    """Argument type: a number above 0; whole ones stay integers."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number above 0")
+    return int(number) if number.is_integer() else number
