@@ -2,6 +2,8 @@
 
 import io
 import json
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,14 +12,22 @@ import pytest
 import bayescrowd as bc
 from bayescrowd.cli import main
 from bayescrowd.posterior import sample
-from bayescrowd.posterior.container import group_names, load
+from bayescrowd.posterior.container import group_names, group_of, load
 
 OPTIONS = ["--chains", "2", "--draws", "150", "--warmup", "50", "--seed", "3"]
 
 
+class Run(NamedTuple):
+    """A run with real draws."""
+
+    folder: Path
+    printed: str
+    post: Any
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """One run with every output: the folder, and what was printed."""
+    """One run that samples; to keep the draws of each task and to predict would compile more."""
     folder = tmp_path_factory.mktemp("posterior")
     data = bc.simulate.crowd(40, 15, 2, labels_per_task=5, accuracy=0.75, seed=5)
     frame = data.annotations.to_frame()
@@ -26,55 +36,66 @@ def run(tmp_path_factory):
     frame.to_csv(folder / "labels.csv", index=False)
     truth = data.truth.map({0: "cat", 1: "dog"}).rename_axis("task").rename("truth")
     truth.reset_index().to_csv(folder / "truth.csv", index=False)
-    outputs = {"out": "fit.nc", "labels": "tasks.csv", "workers": "workers.csv", "plot": "fit.png"}
+    outputs = {"labels": "tasks.csv", "workers": "workers.csv", "plot": "fit.png"}
     named = [part for name, file in outputs.items() for part in (f"--{name}", str(folder / file))]
-    printed = io.StringIO()
+    printed, kept = io.StringIO(), []
     with pytest.MonkeyPatch.context() as patch:
+        draw = sample.sample_posterior
+
+        def keep(*arguments, **options):
+            kept.append(draw(*arguments, **options))
+            return kept[0]
+
+        patch.setattr(sample, "sample_posterior", keep)
         patch.setattr("sys.stdout", printed)
         arguments = ["posterior", str(folder / "labels.csv"), *OPTIONS, *named]
         assert main([*arguments, "--truth", str(folder / "truth.csv")]) == 0
-    return folder, printed.getvalue()
-
-
-@pytest.fixture(scope="module")
-def post(run):
-    return load(run[0] / "fit.nc")
+    return Run(folder, printed.getvalue(), kept[0])
 
 
 @pytest.fixture
-def again(run, post, tmp_path, monkeypatch):
+def again(run, tmp_path, monkeypatch):
     """Further runs, in a folder with labels and truth, get the draws of the first one."""
-    folder, _ = run
     asked = []
 
     def recorded(model, data, method, **options):
         asked.append((model.__name__.rpartition(".")[2], method, options))
-        return post
+        return run.post
 
     monkeypatch.setattr(sample, "sample_posterior", recorded)
     monkeypatch.chdir(tmp_path)
     for name in ("labels.csv", "truth.csv"):
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
+        (tmp_path / name).write_bytes((run.folder / name).read_bytes())
     return asked
 
 
-def test_all_draws_are_written_as_they_were_drawn(run, post):
-    folder, _ = run
-    assert {"posterior", "log_likelihood", "posterior_predictive"} <= set(group_names(post))
+def test_the_draws_are_those_of_the_seed(run):
     direct = bc.sample_posterior(
         bc.models.dawid_skene,
-        bc.read_annotations(folder / "labels.csv"),
+        bc.read_annotations(run.folder / "labels.csv"),
         chains=2,
         draws=150,
         warmup=50,
         seed=3,
+        log_likelihood=False,
+        predictive=False,
     )
-    pd.testing.assert_frame_equal(bc.label_posterior(post), bc.label_posterior(direct))
-    assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
+    pd.testing.assert_frame_equal(bc.label_posterior(run.post), bc.label_posterior(direct))
 
 
-def test_tables_hold_what_the_posterior_says(run, post):
-    folder, _ = run
+def test_all_draws_are_written(again, run, tmp_path):
+    assert main(["posterior", "labels.csv", "--out", "fit.nc"]) == 0
+    loaded = load("fit.nc")
+    pd.testing.assert_frame_equal(bc.label_posterior(loaded), bc.label_posterior(run.post))
+    assert group_of(loaded, "posterior").equals(group_of(run.post, "posterior"))
+    # a file is the place for what `compare` and the predictive checks need
+    assert again[0][2]["log_likelihood"]
+    assert again[0][2]["predictive"]
+    assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "truth.csv", "fit.nc"}
+
+
+def test_tables_hold_what_the_posterior_says(run):
+    folder, _, post = run
     tasks, workers = (pd.read_csv(folder / name) for name in ("tasks.csv", "workers.csv"))
     probas = bc.label_posterior(post)
     assert list(tasks.columns) == ["task", "label", "probability", "entropy", "n_votes"]
@@ -87,8 +108,8 @@ def test_tables_hold_what_the_posterior_says(run, post):
     assert (folder / "fit.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_summary_says_whether_to_trust_it(run, post):
-    folder, printed = run
+def test_summary_says_whether_to_trust_it(run):
+    folder, printed, post = run
     diagnosis = bc.diagnose(post)
     lines = [" ".join(line.split()) for line in printed.splitlines()]
     assert lines[0].endswith("labels.csv: 200 labels of 40 tasks by 15 workers, 2 classes")
@@ -105,7 +126,7 @@ def test_summary_says_whether_to_trust_it(run, post):
     assert "... and 3 more" in lines
     doubtful = (pd.read_csv(folder / "tasks.csv")["probability"] < 0.95).sum()
     assert f"{doubtful} of 40 labels less than 95% sure, the least sure first" in lines
-    assert sum(line.endswith(" written") for line in lines) == 4
+    assert sum(line.endswith(" written") for line in lines) == 3
 
 
 def test_json_has_everything(again, capsys):
