@@ -6,6 +6,7 @@ import pytest
 import bayescrowd as bc
 from bayescrowd.budgeted.bleafs import _ceilings
 from bayescrowd.budgeted.credibility import credibility
+from bayescrowd.budgeted.gain import information_gains
 from bayescrowd.budgeted.space import FeatureSpace
 
 
@@ -22,11 +23,6 @@ def play(policy, *, informative=("f0", "f1"), seed=0):
         is_told = query.feature in informative and rng.random() < 0.9
         policy.tell(query, query.target if is_told else int(rng.integers(n_values)))
     return policy
-
-
-def searches(policy):
-    """What had been spent when each search ended, from the features asked after it."""
-    return policy._ceilings, policy._chosen
 
 
 @pytest.mark.parametrize(
@@ -78,9 +74,9 @@ def test_a_selected_feature_is_not_asked_about_again():
 def test_without_carry_leftovers_stay_unspent():
     spent = {}
     for carry in (True, False):
-        runs = [play(bc.BLeafs(space(), 80, 3, carry=carry, seed=s), seed=s) for s in range(12)]
+        runs = [play(bc.BLeafs(space(), 50, 3, carry=carry, seed=s), seed=s) for s in range(6)]
         spent[carry] = np.mean([policy.spent for policy in runs])
-    assert spent[False] < spent[True] <= 80
+    assert spent[False] < spent[True] <= 50
 
 
 def test_revisiting_spends_the_rest_on_the_selected():
@@ -98,10 +94,7 @@ def test_revisiting_spends_the_rest_on_the_selected():
 def test_posterior_mean_pick_is_the_greedy_choice():
     policy = bc.BLeafs(space(), 60, 1, pick="posterior-mean", seed=0)
     play(policy)
-    everything = policy._belief.mean()
-    from bayescrowd.budgeted.gain import information_gains
-
-    best = information_gains(np.array([[0.5], [0.5]]), everything).argmax()
+    best = information_gains(np.array([[0.5], [0.5]]), policy._belief.mean()).argmax()
     assert policy._chosen == [best]
 
 
@@ -128,10 +121,10 @@ def test_a_search_ends_with_a_feature_of_which_nothing_is_left():
 
 def test_finds_the_informative_features():
     found = [
-        {*play(bc.BLeafs(space(), 200, 2, seed=s), seed=s).result().selected} for s in range(8)
+        {*play(bc.BLeafs(space(), 150, 2, seed=s), seed=s).result().selected} for s in range(4)
     ]
-    # measured 8 of 8; by chance a pair is right once in fifteen
-    assert sum(pair == {"f0", "f1"} for pair in found) >= 6
+    # measured 4 of 4; by chance a pair is right once in fifteen
+    assert sum(pair == {"f0", "f1"} for pair in found) >= 3
 
 
 @pytest.mark.parametrize("measure", ["variance", "hdi"])

@@ -39,6 +39,7 @@ def test_another_policy_in_the_comparison_changes_nothing(birds):
     pd.testing.assert_frame_equal(alone, beside)
 
 
+@pytest.mark.slow
 def test_other_processes_give_the_same_numbers(birds):
     pd.testing.assert_frame_equal(run(birds, repeats=2, n_jobs=2), run(birds, repeats=2))
 

@@ -60,7 +60,7 @@ def test_against_brute_force(seed, members):
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_never_negative_and_diminishing(seed):
     prior, channels = random_model(seed)
     members = np.random.default_rng(seed).permutation(4)[:3]
@@ -89,7 +89,7 @@ def test_sampled_tables_are_unbiased_and_near_the_exact_gain():
     exact = gain.information_gains(joint, channels)[5]
     rng = np.random.default_rng(0)
     found = []
-    for _ in range(200):
+    for _ in range(100):
         thinned = gain.thin(joint, 100, rng)
         np.testing.assert_allclose(thinned.sum(), 1, rtol=1e-9)
         # H(X_i | y) is exact only with the exact prior; columns carry weight 1 / 100 each
@@ -101,7 +101,7 @@ def test_sampled_tables_are_unbiased_and_near_the_exact_gain():
         )
     spread = np.std(found)
     assert spread < 0.01  # the notes' .002 to .006 nats at 100 samples
-    assert np.mean(found) == pytest.approx(exact, abs=4 * spread / np.sqrt(200))
+    assert np.mean(found) == pytest.approx(exact, abs=4 * spread / np.sqrt(100))
 
 
 def test_a_large_table_is_sampled_and_keeps_its_best_feature(monkeypatch):
@@ -110,11 +110,9 @@ def test_a_large_table_is_sampled_and_keeps_its_best_feature(monkeypatch):
     exact = gain.greedy(prior, channels, widths, 5)
     monkeypatch.setattr(gain, "N_SAMPLES", 400)
     sampled = gain.greedy(prior, channels, widths, 5, most=30)
-    joint = joint_of(prior, channels, widths, ())
     assert sampled[:3] == exact[:3]  # 27 configurations: exact so far
     reached = brute_force(prior, channels, widths, sampled)
     assert reached >= brute_force(prior, channels, widths, exact) - 0.01
-    assert joint.shape == (3, 1)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -69,7 +69,7 @@ def test_a_run_by_the_book(kind):
 def test_finds_the_features_that_tell_the_class(kind):
     if kind in (bc.PosteriorMeanGreedy, bc.BiasedRobin):
         pytest.skip("it stays with the first feature that keeps helping")
-    assert {*finished(kind(small_space(), 80, 2, seed=0)).result().selected} == {"a", "b"}
+    assert {*finished(kind(small_space(), 60, 2, seed=0)).result().selected} == {"a", "b"}
 
 
 @every_policy
@@ -140,7 +140,7 @@ def test_replay_refuses_what_it_would_not_have_asked():
 
 @every_policy
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_the_budget_holds_whatever_comes_when(kind, data):
     """Late, partial and out-of-order answers, withdrawals and exhausted classes."""
     space = small_space(costs={"b": 1.5, "c": 0.5})

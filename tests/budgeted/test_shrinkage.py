@@ -96,10 +96,11 @@ def test_observing_is_explaining_the_counts():
 def test_draws_average_to_the_mean():
     rng = np.random.default_rng(0)
     belief = seen()
-    draws = np.stack([belief.draw(rng) for _ in range(3_000)])
+    assert belief.draw(rng).shape == (2, 2, 3)
+    draws = belief._drawn(rng, range(2), 3_000)
     np.testing.assert_allclose(draws.sum(axis=-1), 1)
     # a probability's standard deviation is at most .5: four standard errors
-    np.testing.assert_allclose(draws.mean(axis=0), belief.mean(), atol=4 * 0.5 / np.sqrt(3_000))
+    np.testing.assert_allclose(draws.mean(axis=1), belief.mean(), atol=4 * 0.5 / np.sqrt(3_000))
 
 
 def test_imagined_futures_are_a_martingale():
