@@ -71,12 +71,25 @@ def test_a_selected_feature_is_not_asked_about_again():
         policy.tell(query, int(rng.integers(3)))
 
 
-def test_without_carry_leftovers_stay_unspent():
-    spent = {}
-    for carry in (True, False):
-        runs = [play(bc.BLeafs(space(), 50, 3, carry=carry, seed=s), seed=s) for s in range(6)]
-        spent[carry] = np.mean([policy.spent for policy in runs])
-    assert spent[False] < spent[True] <= 50
+def queries_per_search(policy, seed):
+    """How many queries each search asked, answered as in `play`."""
+    rng = np.random.default_rng(seed)
+    n_queries = [0] * policy.n_features
+    while (query := policy.ask()) is not None:
+        n_queries[len(policy._chosen)] += 1
+        is_told = query.feature in ("f0", "f1") and rng.random() < 0.9
+        policy.tell(query, query.target if is_told else int(rng.integers(3)))
+    return n_queries
+
+
+def test_leftovers_are_carried_on_or_not():
+    carried = [queries_per_search(bc.BLeafs(space(), 60, 3, seed=s), s) for s in range(3)]
+    kept = [queries_per_search(bc.BLeafs(space(), 60, 3, carry=False, seed=s), s) for s in range(3)]
+    shares, ceilings = [30, 15, 15], [30, 45, 60]
+    assert (np.array(kept) <= shares).all()
+    assert (np.cumsum(carried, axis=1) <= ceilings).all()
+    assert (np.array(carried) > shares).any()
+    assert np.array(carried)[:, 0].tolist() == np.array(kept)[:, 0].tolist()
 
 
 def test_revisiting_spends_the_rest_on_the_selected():
