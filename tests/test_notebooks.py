@@ -17,7 +17,14 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def _marked(path: Path) -> object:
+    """A notebook whose metadata say so runs among the slow tests."""
+    metadata = nbformat.read(path, as_version=4).metadata.get("bayescrowd", {})
+    marks = [pytest.mark.slow] if metadata.get("slow") else []
+    return pytest.param(path, marks=marks, id=path.stem)
+
+
+@pytest.mark.parametrize("path", map(_marked, NOTEBOOKS))
 def test_a_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     for name in notebook.metadata.get("bayescrowd", {}).get("datasets", []):

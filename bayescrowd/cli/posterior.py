@@ -275,6 +275,7 @@ def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
             "ess_bulk": number_or_none(diagnosis.ess_bulk),
             "ess_tail": number_or_none(diagnosis.ess_tail),
             "n_divergent": diagnosis.n_divergent,
+            "pareto_k": number_or_none(diagnosis.pareto_k),
             "problems": list(diagnosis.problems),
         },
         "scores": None if outcome.scores is None else outcome.scores._asdict(),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -262,8 +262,9 @@ def predictive_check(
 ) -> Axes:
     """Observed statistics of the labels against what the fitted model would have produced.
 
-    Bars are the central 90 % of the model's values. On the diagonal model and labels agree; dots
-    far off it, drawn in another colour and form, are what the model cannot produce.
+    Bars are the central 90 % of the model's values. Pairs and workers are drawn observed against
+    simulated: on the diagonal model and labels agree. What the model produces in less than one
+    simulation of a hundred is marked by another colour and form; 2 % are so by chance.
 
     Args:
         checks: what `bayescrowd.posterior.checks.check_crowd` returns.
@@ -281,60 +282,22 @@ def predictive_check(
         >>> row = {"observed": 0.7, "mean": 0.6, "lower": 0.5, "upper": 0.8, "p_value": 0.2}
         >>> table = pd.DataFrame([row], index=[("ann", "bob")])
         >>> ax = bc.plots.predictive_check(CrowdChecks(table, table, table))
-        >>> ax.get_xlabel()
-        'simulated from the model'
+        >>> ax.get_title(loc="left")
+        'Agreement in 1 pair, 0 marked'
     """
     table: pd.DataFrame = getattr(checks, what).dropna()
     if table.empty:
         raise ValueError(f"no {what.replace('_', ' ')} to check")
     ax = axes_or_new(ax, (4.8, 4.4))
     is_far = ~table["p_value"].between(EXTREME, 1 - EXTREME).to_numpy()
-    values = table[["lower", "upper", "observed"]].to_numpy()
-    room = 0.05 * max(float(np.ptp(values)), 0.02)
-    limits = (float(values.min()) - room, float(values.max()) + room)
-    ax.plot(limits, limits, color=GREY, linestyle="--", linewidth=1)
-    for far, colour, marker, name in (
-        (False, BLUE, "o", "as the model says"),
-        (True, VERMILLION, "v", "not as the model says"),
-    ):
-        chosen = table[is_far == far]
-        if chosen.empty:
-            continue
-        spread = np.abs(chosen[["lower", "upper"]].to_numpy().T - chosen["mean"].to_numpy())
-        ax.errorbar(
-            chosen["mean"],
-            chosen["observed"],
-            xerr=spread,
-            fmt=marker,
-            color=colour,
-            markersize=4,
-            linewidth=0.6,
-            alpha=0.7,
-            label=f"{name} ({len(chosen):,})",
-        )
     if what == "vote_entropy":
-        for entry, row in table.iterrows():
-            above = row["observed"] < np.mean(limits)
-            ax.annotate(
-                str(entry),
-                (row["mean"], row["observed"]),
-                xytext=(0, 9 if above else -9),
-                textcoords="offset points",
-                ha="center",
-                va="bottom" if above else "top",
-                fontsize="small",
-            )
-    ax.set_xlim(*limits)
-    ax.set_ylim(*limits)
-    ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.legend(loc="lower right", frameon=False, fontsize="small")
-    titles = {
-        "agreement": f"Agreement of {len(table):,} pairs of workers",
-        "vote_entropy": "Vote entropy of tasks (nats; share)",
-        "label_frequency": "Label shares of workers",
-    }
-    return tidy(ax, title=titles[what], xlabel="simulated from the model", ylabel="observed")
+        _draw_intervals(ax, table, is_far)
+        return tidy(ax, title="Entropy of tasks' votes", xlabel="nats, or share", ylabel="")
+    _draw_against(ax, table, is_far)
+    noun = {"agreement": "pair", "label_frequency": "label share"}[what]
+    title = {"agreement": "Agreement in ", "label_frequency": ""}[what]
+    title += f"{len(table):,} {noun}{'' if len(table) == 1 else 's'}, {is_far.sum():,} marked"
+    return tidy(ax, title=title, xlabel="simulated from the model", ylabel="observed")
 
 
 def posterior_overview(
@@ -379,6 +342,54 @@ def posterior_overview(
             probas = label_posterior(post)
         reliability(probas, truth, parts[2].subplots())
     return figure
+
+
+def _draw_against(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " entry"]) -> None:
+    """Observed against simulated, the marked ones above the others."""
+    values = table[["lower", "upper", "observed"]].to_numpy()
+    room = 0.05 * max(float(np.ptp(values)), 0.02)
+    limits = (float(values.min()) - room, float(values.max()) + room)
+    crowded = len(table) > 100
+    for far, colour, marker in ((False, BLUE, "o"), (True, VERMILLION, "v")):
+        chosen = table[is_far == far]
+        spread = np.abs(chosen[["lower", "upper"]].to_numpy().T - chosen["mean"].to_numpy())
+        ax.errorbar(
+            chosen["mean"],
+            chosen["observed"],
+            xerr=spread,
+            fmt=marker,
+            color=colour,
+            markersize=3 if crowded else 5,
+            linewidth=0.5,
+            alpha=0.35 if crowded and not far else 0.9,
+        )
+    ax.plot(limits, limits, color=GREY, linestyle="--", linewidth=1, zorder=4)
+    ax.set_xlim(*limits)
+    ax.set_ylim(*limits)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _draw_intervals(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " entry"]) -> None:
+    """A row per statistic: the model's interval, and what was observed."""
+    rows = np.arange(len(table))
+    ax.hlines(
+        rows, table["lower"], table["upper"], color=GREY, linewidth=5, alpha=0.6, label="model, 90%"
+    )
+    for far, colour, marker, name in (
+        (False, BLUE, "o", "observed"),
+        (True, VERMILLION, "v", "observed, marked"),
+    ):
+        if (is_far == far).any():
+            observed = table["observed"][is_far == far]
+            ax.scatter(observed, rows[is_far == far], color=colour, marker=marker, s=40, label=name)
+    ax.set_yticks(rows, [str(name).replace(" ", "\n") for name in table.index])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(table) - 0.2, -0.6)
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.grid(axis="x", color="#EEEEEE")
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower right")
 
 
 def _draws_of(

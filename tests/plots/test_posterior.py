@@ -93,9 +93,19 @@ def checks(p_values):
 
 def test_misfits_are_marked():
     ax = plots.predictive_check(checks([0.4, 0.005, 0.999]))
+    assert ax.get_title(loc="left") == "Agreement in 3 pairs, 2 marked"
+    usual, marked = ax.containers
+    assert len(usual.lines[0].get_xdata()) == 1
+    assert len(marked.lines[0].get_xdata()) == 2
+    assert to_rgba(marked.lines[0].get_color()) == to_rgba(VERMILLION)
+    np.testing.assert_allclose(usual.lines[2][0].get_segments()[0][:, 0], [0.3, 0.6])
+
+
+def test_entropies_stand_in_rows():
+    ax = plots.predictive_check(checks([0.4, 0.005]), what="vote_entropy")
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["as the model says (1)", "not as the model says (2)"]
-    assert to_rgba(ax.containers[1].lines[0].get_color()) == to_rgba(VERMILLION)
+    assert labels == ["model, 90%", "observed", "observed, marked"]
+    np.testing.assert_allclose(ax.collections[0].get_segments()[1][:, 0], [0.3, 0.6])
 
 
 def test_nothing_to_check_is_refused():
