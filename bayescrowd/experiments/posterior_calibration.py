@@ -280,5 +280,9 @@ EXPERIMENT = Experiment(
             f"ECE: {metrics.N_BINS} equally wide bins of the decided label's probability "
             "(Guo et al. 2017). KS: the same without bins (Gupta et al. 2021)."
         ),
+        (
+            "A worst R-hat well above 1.01: the chains sit in different modes, and the "
+            "probabilities are averages over these."
+        ),
     ),
 )
