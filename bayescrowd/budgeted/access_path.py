@@ -37,6 +37,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import gammaln
 
+from bayescrowd.budgeted.access_path_mode import Mode, posterior_mode
 from bayescrowd.budgeted.belief import Estimate
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
@@ -144,8 +145,8 @@ def _log_rising(
 class MultisetReader(NamedTuple):
     """Reads any number of labels at once, whatever their order."""
 
-    chains: Chains
-    """Of the feature, without padding."""
+    model: Chains | Mode
+    """Of the feature: the chains to average over, or tables at the mode; without padding."""
     slots: Int[np.ndarray, " value"]
     """Slot of each value."""
     n_seen: int
@@ -161,10 +162,15 @@ class MultisetReader(NamedTuple):
         counts[:, self.n_seen : -1] = -np.sort(-counts[:, self.n_seen : -1], axis=1)
         distinct, inverse = np.unique(counts[:, :-1], axis=0, return_inverse=True)
         blocks = [
-            log_predictive(self.chains, distinct[start : start + _BLOCK])
+            self._of_counts(distinct[start : start + _BLOCK])
             for start in range(0, len(distinct), _BLOCK)
         ]
         return np.concatenate(blocks)[inverse.reshape(-1)]
+
+    def _of_counts(self, counts: Int[np.ndarray, "row value"]) -> Float[np.ndarray, "row cls"]:
+        if isinstance(self.model, Mode):
+            return self.model.log_likelihood(counts)
+        return log_predictive(self.model, counts)
 
 
 class AccessPathBelief:
@@ -261,8 +267,24 @@ class AccessPathBelief:
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
     ) -> MultisetReader:
-        """Reads labels by their posterior predictive probability."""
-        return MultisetReader(self._without_padding(feature), slots, self._n_seen[feature])
+        """Reads labels by their posterior predictive probability, or at the posterior's mode."""
+        model = self._mode(feature) if estimate == "map" else self._without_padding(feature)
+        return MultisetReader(model, slots, self._n_seen[feature])
+
+    def _mode(self, feature: int) -> Mode:
+        v, n = self._widths[feature], self._n_readings[feature]
+        conditional, confusion = self._without_padding(feature)
+        readings = self._readings[feature]
+        return posterior_mode(
+            conditional / conditional.sum(axis=-1, keepdims=True),
+            confusion / confusion.sum(axis=-1, keepdims=True),
+            prior=(
+                self._prior.conditional[feature, :, :v].astype(float),
+                self._prior.confusion[feature, :v, :v].astype(float),
+            ),
+            target=np.asarray(readings.target)[:n],
+            counts=np.asarray(readings.counts)[:n, 0, :v].astype(float),
+        )
 
     def _without_padding(self, feature: int) -> Chains:
         v = self._widths[feature]

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 from scipy.special import betaln, logsumexp
 
 import bayescrowd as bc
@@ -195,6 +196,32 @@ def test_the_mean_channel_is_the_mean_of_the_draws():
     np.testing.assert_array_less(gap, N_ERRORS * draws.std(axis=0) / np.sqrt(1_000) + 1e-9)
     for f, n in enumerate(belief.n_outcomes):
         assert (draws[:, f, :, n:] == 0).all()
+
+
+def test_the_mode_is_the_highest_point():
+    def log_density(first):
+        theta, phi = np.reshape(first, (2, 2))
+        by_value = np.stack([phi, 1 - phi], axis=1)  # [value, label]
+        readings = 0.0
+        for cls, labels in zip(TARGET, LABELS, strict=True):
+            given = by_value[:, list(labels)].prod(axis=1)
+            readings += np.log(theta[cls] * given[0] + (1 - theta[cls]) * given[1])
+        return readings + 3 * np.log(by_value[0, 0]) + 3 * np.log(by_value[1, 1])
+
+    least = 1e-9
+    starts = np.random.default_rng(0).uniform(0.1, 0.9, size=(8, 4))
+    found = [
+        minimize(lambda x: -log_density(x), start, bounds=[(least, 1 - least)] * 4)
+        for start in starts
+    ]
+    best = max(-result.fun for result in found)
+    mode = tiny_belief().reader(A, np.arange(2), "map").model
+    at_mode = np.array([*mode.conditional[:, 0], *mode.confusion[:, 0]])
+    assert log_density(np.clip(at_mode, least, 1 - least)) == pytest.approx(best, abs=1e-3)
+    np.testing.assert_allclose(mode.confusion.sum(axis=1), 1)
+    read = tiny_belief().reader(A, np.array([1, 0]), "map").log_likelihood(np.array([[0], [-1]]))
+    np.testing.assert_allclose(np.exp(read[0]), mode.conditional @ mode.confusion[:, 1])
+    np.testing.assert_allclose(read[1], 0, atol=1e-12)
 
 
 # Reference: the full sampler
