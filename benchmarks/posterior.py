@@ -1,13 +1,17 @@
-"""Gibbs sweeps against EM iterations and against NUTS, in one run.
+"""Samplers of Dawid and Skene's model against EM, against each other and against plain NumPyro.
 
-    python benchmarks/posterior.py [--labels 1000000] [--ess bluebird rte] [--no-nuts]
+    python benchmarks/posterior.py [--labels 1000000] [--ess bluebird rte dog] [--seconds 40]
 
-`sweep` is the best time of one compiled Gibbs sweep of Dawid and Skene's model over labels of
-n/5 tasks, n/200 workers and 4 classes, beside four iterations of our EM on the same labels, timed
-by turns so that a busy machine slows both. `ESS/s` is the smallest bulk effective sample size of
-any parameter over the seconds of sampling, compilation left out (a second run of the same
-shapes for Gibbs; for NUTS, the draws after warm-up and compilation). Data sets need
-`BAYESCROWD_DATA` or a network.
+`sweep` is the best time of one compiled Gibbs sweep over labels of n/5 tasks, n/200 workers and 4
+classes, beside four iterations of our EM on the same labels, timed by turns so that a busy machine
+slows both. `svi` is the whole call of `sample_posterior` by one fit to the same labels.
+
+`ESS/s` is the smallest bulk effective sample size of 400 evenly spaced confusion entries over the
+seconds of sampling by four chains, for Gibbs, our NUTS, and NUTS on the dense model of
+`dense_nuts.py`, whose posterior is the same. One driver runs all three; warm-up and compilation
+come before and are printed, not counted. Seconds are the process's own CPU time, which other
+programs do not change much. NUTS stops at `--seconds` of sampling if it has not made its draws.
+Data sets need `BAYESCROWD_DATA` or a network.
 """
 
 from __future__ import annotations
@@ -21,21 +25,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from dense_nuts import dense_arguments, dense_dawid_skene
+from numpyro.infer import NUTS, init_to_mean
+from numpyro.infer.mcmc import MCMCKernel
 
 import bayescrowd as bc
 from bayescrowd.aggregation.em import maximise
 from bayescrowd.aggregation.protocol import incidence, vote_shares
 from bayescrowd.models import dawid_skene
-from bayescrowd.posterior import chains, gibbs, nuts
+from bayescrowd.posterior import gibbs, gibbs_crowd, nuts
 
 N_EM = 4
+BLOCK = 25
+WARMUP = {"gibbs": 200, "nuts": 300, "dense nuts": 300}
+DRAWS = {"gibbs": 2000, "nuts": 500, "dense nuts": 500}
 
 
-def sweep_against_em(n_labels: int, repeats: int = 7) -> dict[str, float]:
+def large_crowd(n_labels: int) -> bc.Dataset:
     accuracy = np.random.default_rng(2).uniform(0.4, 0.95, n_labels // 200)
-    ann = bc.simulate.one_coin_crowd(
+    return bc.simulate.one_coin_crowd(
         n_labels // 5, n_labels // 200, 4, labels_per_task=5, accuracy=accuracy, seed=0
-    ).annotations
+    )
+
+
+def sweep_against_em(ann: bc.Annotations, repeats: int = 7) -> dict[str, float]:
     estimator = bc.DawidSkene()
     matrix = incidence(ann)
     shares = vote_shares(ann, np.full(ann.n_tasks, -1, dtype=np.int32))
@@ -47,7 +60,7 @@ def sweep_against_em(n_labels: int, repeats: int = 7) -> dict[str, float]:
     prior = dawid_skene.Prior()
     state = gibbs.start(
         jax.random.key(0),
-        gibbs.vote_shares(labels, n_items=ann.n_tasks, n_classes=4),
+        gibbs_crowd.vote_shares(labels, n_items=ann.n_tasks, n_classes=4),
         prior,
         model=dawid_skene,
         n_workers=ann.n_workers,
@@ -68,63 +81,87 @@ def sweep_against_em(n_labels: int, repeats: int = 7) -> dict[str, float]:
     }
 
 
-def effective_draws(name: str, method: str, *, draws: int = 1000) -> dict[str, float | str]:
-    ann = bc.load_dataset(name).annotations
-    labels = _labels(ann)
-    sizes = chains.Sizes(n_items=ann.n_tasks, n_workers=ann.n_workers, n_classes=ann.n_classes)
-    prior = dawid_skene.Prior()
-    is_gibbs = method == "gibbs"
-    kernel = gibbs.Gibbs(dawid_skene) if is_gibbs else nuts.nuts_kernel(dawid_skene)
-    warmup = 200 if is_gibbs else 500
-    state = kernel.init(
-        jax.random.split(jax.random.key(0), 4),
-        warmup,
-        None,
-        (labels,),
-        {**sizes._asdict(), "prior": prior},
+def svi_fit(crowd: bc.Dataset, steps: int = 4000) -> dict[str, float]:
+    """One fit with its label posterior, beside the error of EM on the same labels."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    post = bc.sample_posterior(
+        bc.models.dawid_skene,
+        crowd.annotations,
+        "svi",
+        chains=1,
+        draws=20,
+        warmup=steps,
+        log_likelihood=False,
+        predictive=False,
+        progress=False,
     )
-    read = gibbs.read_draw if is_gibbs else nuts.read_draw
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    elbo = post["optimisation"]["elbo"].to_numpy()[0]
+    em = bc.DawidSkene().fit(crowd.annotations)
+    return {
+        "labels": crowd.annotations.n_labels,
+        "svi steps": steps,
+        "seconds": wall,
+        "CPU seconds": cpu,
+        "last rise of the ELBO, nats": elbo[-20:].mean() - elbo[-40:-20].mean(),
+        "error %": 100 * bc.metrics.error_rate(bc.label_posterior(post), crowd.truth),
+        "EM error %": 100 * bc.metrics.error_rate(em.probas_, crowd.truth),
+    }
 
-    def advance(state: object, n_draws: int) -> tuple:
-        return jax.block_until_ready(
-            chains._advance(
-                state,
-                labels,
-                prior,
-                n_draws,
-                kernel=kernel,
-                read=read,
-                sizes=sizes,
-                keep_log_likelihood=False,
-            )
-        )
 
-    started = time.perf_counter()
-    for _ in range(warmup // chains.BLOCK):
-        state, _, _ = advance(state, chains.BLOCK)
-    warm_seconds = time.perf_counter() - started
-    recorded = []
-    started = time.perf_counter()
-    for _ in range(draws // chains.BLOCK):
-        state, block, _ = advance(state, chains.BLOCK)
-        recorded.append(np.asarray(block.params["confusion"]))
-    seconds = time.perf_counter() - started
+def effective_draws(name: str, method: str, *, seconds: float) -> dict[str, float | str]:
+    ann = bc.load_dataset(name).annotations
+    kernel, arguments, options = _sampler(ann, method)
+    warmup = WARMUP[method]
+    state = kernel.init(
+        jax.random.split(jax.random.key(0), 4), warmup, None, arguments, dict(options)
+    )
+
+    @jax.jit
+    def advance(state: object) -> tuple:
+        def step(state: object, _: None) -> tuple:
+            state = kernel.sample(state, arguments, options)
+            sites = jax.vmap(kernel.postprocess_fn(arguments, options))(state.z)
+            return state, sites["confusion"]
+
+        return jax.lax.scan(step, state, None, length=BLOCK)
+
+    started = time.process_time()
+    for _ in range(warmup // BLOCK):
+        state, _ = jax.block_until_ready(advance(state))
+    warm_seconds = time.process_time() - started
+    recorded: list[np.ndarray] = []
+    started = time.process_time()
+    spent = 0.0
+    while len(recorded) < DRAWS[method] // BLOCK and (spent < seconds or len(recorded) < 4):
+        state, block = jax.block_until_ready(advance(state))
+        recorded.append(np.asarray(block))
+        spent = time.process_time() - started
     ess = _smallest_ess(np.concatenate(recorded).swapaxes(0, 1))
     return {
         "data": name,
         "method": method,
         "warm-up s": warm_seconds,
-        "draws s": seconds,
+        "draws": len(recorded) * BLOCK,
+        "draws s": spent,
         "min ESS": ess,
-        "ESS/s": ess / seconds,
+        "ESS/s": ess / spent,
     }
+
+
+def _sampler(ann: bc.Annotations, method: str) -> tuple[MCMCKernel, tuple, dict]:
+    if method == "dense nuts":
+        return NUTS(dense_dawid_skene, init_strategy=init_to_mean), dense_arguments(ann), {}
+    sizes = {"n_items": ann.n_tasks, "n_workers": ann.n_workers, "n_classes": ann.n_classes}
+    kernel = gibbs.Gibbs(dawid_skene) if method == "gibbs" else nuts.nuts_kernel(dawid_skene)
+    return kernel, (_labels(ann),), {**sizes, "prior": dawid_skene.Prior()}
 
 
 def _smallest_ess(draws: np.ndarray) -> float:
     import arviz as az
 
     flat = draws.reshape(*draws.shape[:2], -1).astype(float)
-    chosen = np.linspace(0, flat.shape[2] - 1, min(flat.shape[2], 200)).astype(int)
+    chosen = np.linspace(0, flat.shape[2] - 1, min(flat.shape[2], 400)).astype(int)
     return min(float(az.ess(np.ascontiguousarray(flat[:, :, i]))) for i in chosen)
 
 
@@ -139,20 +176,38 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def _print(rows: list[dict]) -> None:
+    print(pd.DataFrame(rows).to_string(index=False, float_format="%.3g"), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--labels", type=int, default=1_000_000, help="0 leaves the sweep out")
+    parser.add_argument("--labels", type=int, default=1_000_000, help="0 leaves them out")
     parser.add_argument("--ess", nargs="*", default=["bluebird", "rte", "dog"])
-    parser.add_argument("--no-nuts", action="store_true")
+    parser.add_argument("--seconds", type=float, default=40, help="most CPU seconds of draws")
     arguments = parser.parse_args()
     if arguments.labels:
-        row = sweep_against_em(arguments.labels)
-        print(pd.DataFrame([row]).to_string(index=False, float_format="%.3g"), flush=True)
-    methods = ["gibbs"] if arguments.no_nuts else ["gibbs", "nuts"]
+        crowd = large_crowd(arguments.labels)
+        _print([sweep_against_em(crowd.annotations)])
+        _print([svi_fit(crowd)])
+    ratios = []
     for name in arguments.ess:
-        for method in methods:
-            row = effective_draws(name, method)
-            print(pd.DataFrame([row]).to_string(index=False, float_format="%.3g"), flush=True)
+        rows = [
+            effective_draws(name, method, seconds=arguments.seconds)
+            for method in ("gibbs", "nuts", "dense nuts")
+        ]
+        _print(rows)
+        speed = {row["method"]: row["ESS/s"] for row in rows}
+        ratios.append(
+            {
+                "data": name,
+                "gibbs / nuts": speed["gibbs"] / speed["nuts"],
+                "nuts / dense nuts": speed["nuts"] / speed["dense nuts"],
+                "gibbs / dense nuts": speed["gibbs"] / speed["dense nuts"],
+            }
+        )
+    if ratios:
+        _print(ratios)
 
 
 if __name__ == "__main__":

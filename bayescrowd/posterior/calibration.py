@@ -1,0 +1,369 @@
+"""Simulation-based calibration: is a sampler right for a model, on average over its prior?
+
+S. Talts, M. Betancourt, D. Simpson, A. Vehtari and A. Gelman (2018), "Validating Bayesian inference
+algorithms with simulation-based calibration", arXiv:1804.06788. Parameters are drawn from the
+prior, data from the parameters, and draws from the posterior given the data. If the sampler is
+right, the rank of the simulated parameter among L independent posterior draws is uniform on 0..L
+(their theorem 1). A sampler that is too sure of itself makes ranks pile up at both ends, one with
+a bias at one end.
+
+Ranked are the first entry of each parameter and the log-likelihood of all data, which sees mistakes
+that single parameters hide, such as data that are ignored (M. Modrák, A. H. Moon, S. Kim,
+P. Bürkner, N. Huurre, K. Faltejsková, A. Gelman and A. Vehtari 2023, "Simulation-based calibration
+checking for Bayesian computation: the choice of test quantities shapes sensitivity", Bayesian
+Analysis).
+
+Two tests of uniformity: chi-square of binned ranks, and the simultaneous band of the ranks'
+distribution function of T. Säilynoja, P.-C. Bürkner and A. Vehtari (2022), "Graphical test for
+discrete uniformity and its applications in goodness-of-fit evaluation and multiple sample
+comparison", Statistics and Computing 32: pointwise binomial intervals, narrowed until all points
+together hold with the stated probability, which is computed exactly by their recursion (section
+2.2). Departure: evaluated at all L possible ranks, which are what there is to see.
+
+Both need independent draws: chains are thinned, and `Calibration.autocorrelation` says whether
+enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import logsumexp
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from numpyro.infer.mcmc import MCMCKernel
+from scipy import stats
+
+from bayescrowd.posterior.chains import AnySizes, FeatureSizes, ReadingSizes, Sizes
+
+__all__ = [
+    "Band",
+    "Calibration",
+    "Case",
+    "Simulated",
+    "calibrate",
+    "chi_square_p_values",
+    "crowd_case",
+    "ecdf",
+    "ecdf_band",
+    "is_outside",
+    "simulate_prior",
+    "standard_case",
+]
+
+
+class Case(NamedTuple):
+    """Who is asked about what, in all simulations alike."""
+
+    model: ModuleType
+    """A module of `bayescrowd.models`."""
+    sizes: AnySizes
+    """The sizes among the model's arguments."""
+    design: tuple[Array, ...]
+    """Arguments of the model's `simulate` that say which data there are."""
+    is_known: Bool[Array, " item"] | None
+    """Whether the sampler is told an item's class; None for models of labels alone."""
+
+
+class Simulated(NamedTuple):
+    """Simulations, each field leading with the simulation."""
+
+    params: Any
+    """The model's `Params`, drawn from the prior."""
+    data: Any
+    """What the sampler is given: the model's `Labels` or `Observations`."""
+
+
+class Calibration(NamedTuple):
+    """Simulated quantities beside draws from the posterior of each simulation."""
+
+    quantities: tuple[str, ...]
+    """Names of what is ranked."""
+    truth: Float[np.ndarray, "simulation quantity"]
+    """Values that the data were simulated with."""
+    draws: Float[np.ndarray, "simulation draw quantity"]
+    """Draws from the posterior, thinned."""
+
+    @property
+    def ranks(self) -> Int[np.ndarray, "simulation quantity"]:
+        """Number of draws below the truth, 0..n_draws."""
+        return (self.draws < self.truth[:, None]).sum(axis=1)
+
+    @property
+    def autocorrelation(self) -> Float[np.ndarray, " quantity"]:
+        """Correlation of consecutive draws, over all simulations.
+
+        Draws are centred in each simulation, which alone makes it -1 / n_draws if they are
+        independent.
+        """
+        centred = self.draws - self.draws.mean(axis=1, keepdims=True)
+        products = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1))
+        return products / np.maximum((centred**2).mean(axis=(0, 1)), 1e-30)
+
+
+class Band(NamedTuple):
+    """Where the distribution function of uniform ranks stays, as shares of the simulations."""
+
+    position: Float[np.ndarray, " position"]
+    """P(rank < r) of uniform ranks, for r = 1..n_draws."""
+    lower: Float[np.ndarray, " position"]
+    """Least share of ranks below r."""
+    upper: Float[np.ndarray, " position"]
+    """Largest share."""
+
+
+def crowd_case(
+    model: ModuleType, *, n_items: int = 12, n_workers: int = 4, n_classes: int = 2
+) -> Case:
+    """A crowd in which everyone labels everything."""
+    item, worker = np.divmod(np.arange(n_items * n_workers), n_workers)
+    sizes = Sizes(n_items=n_items, n_workers=n_workers, n_classes=n_classes)
+    return Case(model, sizes, (jnp.asarray(item), jnp.asarray(worker)), is_known=None)
+
+
+def standard_case(model: ModuleType) -> tuple[Case, int, int]:
+    """A small case for each model of the package, with draws to thin by and to warm up with.
+
+    Crowds of four workers who label twelve items, three classes for `item_difficulty`, whose modes
+    two classes would make hard to cross; tables of two features, of two and three values, with the
+    class of every other item known, read by three workers in two groups. Thinned by as many draws
+    as bring the correlation of consecutive ones below 0.05.
+    """
+    name = model.__name__.rpartition(".")[2]
+    if name == "item_difficulty":
+        return crowd_case(model, n_classes=3), 4, 300
+    if name not in ("naive_bayes", "access_path"):
+        return crowd_case(model), 60 if name == "mace" else 20, 200
+    item, feature = (jnp.asarray(codes) for codes in np.divmod(np.arange(24), 2))
+    is_known = jnp.arange(12) % 2 == 0
+    if name == "naive_bayes":
+        sizes = FeatureSizes(n_items=12, n_classes=2, n_values=(2, 3))
+        return Case(model, sizes, (item, feature), is_known), 20, 200
+    reading, worker = (jnp.asarray(codes) for codes in np.divmod(np.arange(72), 3))
+    read = ReadingSizes(n_items=12, n_groups=2, n_classes=2, n_values=(2, 3))
+    return Case(model, read, (item, feature, reading, worker % 2), is_known), 20, 200
+
+
+def simulate_prior(
+    rng_key: PRNGKeyArray, case: Case, *, n_simulations: int, prior: Any = None
+) -> Simulated:
+    """Draw parameters from the prior and data from the parameters, again and again.
+
+    Args:
+        rng_key: the source of randomness.
+        case: the model and who is asked about what.
+        n_simulations: number of simulations.
+        prior: the model's `Prior`; without it the default.
+    """
+    keys = jax.random.split(rng_key, n_simulations)
+    prior = case.model.Prior() if prior is None else prior
+    return _simulate(keys, case.design, case.is_known, prior, model=case.model, sizes=case.sizes)
+
+
+def calibrate(
+    rng_key: PRNGKeyArray,
+    kernel: MCMCKernel,
+    case: Case,
+    simulated: Simulated,
+    *,
+    n_draws: int = 31,
+    warmup: int = 100,
+    thin: int = 5,
+    prior: Any = None,
+) -> Calibration:
+    """Sample the posterior of each simulation, in one program that is compiled once.
+
+    Args:
+        rng_key: the source of randomness.
+        kernel: a kernel of NumPyro for the model, such as `bayescrowd.posterior.gibbs.Gibbs`.
+        case: the model and who is asked about what.
+        simulated: the result of `simulate_prior`.
+        n_draws: draws that a truth is ranked among; one less than a power of two suits bins.
+        warmup: draws to throw away; the kernel adapts while they last.
+        thin: draws between two that are kept.
+        prior: the sampler's `Prior`; without it the model's default.
+
+    Examples:
+        >>> import jax
+        >>> from bayescrowd.models import one_coin
+        >>> from bayescrowd.posterior.gibbs import Gibbs
+        >>> case = crowd_case(one_coin, n_items=3, n_workers=2)
+        >>> key_simulate, key_sample = jax.random.split(jax.random.key(0))
+        >>> simulated = simulate_prior(key_simulate, case, n_simulations=4)
+        >>> found = calibrate(key_sample, Gibbs(one_coin), case, simulated, n_draws=3)
+        >>> found.quantities
+        ('prevalence[0]', 'accuracy[0]', 'log_likelihood')
+        >>> found.ranks.shape, bool((found.ranks <= 3).all())
+        ((4, 3), True)
+    """
+    truth, draws = _sample(
+        jax.random.split(rng_key, len(simulated.params.prevalence)),
+        simulated,
+        case.model.Prior() if prior is None else prior,
+        thin,
+        kernel=kernel,
+        model=case.model,
+        sizes=case.sizes,
+        n_draws=n_draws,
+        warmup=warmup,
+    )
+    names = [
+        f"{name}[{','.join('0' * (field.ndim - 1))}]"
+        for name, field in simulated.params._asdict().items()
+    ]
+    return Calibration((*names, "log_likelihood"), np.asarray(truth), np.asarray(draws))
+
+
+def chi_square_p_values(found: Calibration, *, n_bins: int = 8) -> Float[np.ndarray, " quantity"]:
+    """P-value of each quantity's binned ranks being uniform.
+
+    Args:
+        found: the result of `calibrate`.
+        n_bins: number of bins, a divisor of the number of possible ranks; at least five
+            simulations per bin make the p-values what they are called.
+    """
+    n_ranks = found.draws.shape[1] + 1
+    if n_ranks % n_bins:
+        raise ValueError(f"n_bins={n_bins}: expected a divisor of {n_ranks}, the number of ranks")
+    bins = found.ranks.T * n_bins // n_ranks
+    counts = np.stack([np.bincount(row, minlength=n_bins) for row in bins])
+    return np.asarray(stats.chisquare(counts, axis=1).pvalue)
+
+
+def is_outside(found: Calibration, *, level: float) -> Bool[np.ndarray, " quantity"]:
+    """Whether each quantity's ranks leave the band that uniform ones leave with `level`."""
+    band = ecdf_band(len(found.truth), found.draws.shape[1], level=level)
+    shares = ecdf(found)
+    return np.asarray(((shares < band.lower) | (shares > band.upper)).any(axis=1))
+
+
+def ecdf(found: Calibration) -> Float[np.ndarray, "quantity position"]:
+    """Share of each quantity's ranks below r, for r = 1..n_draws."""
+    below = np.arange(1, found.draws.shape[1] + 1)
+    return (found.ranks.T[:, :, None] < below).mean(axis=1)
+
+
+@lru_cache
+def ecdf_band(n_simulations: int, n_draws: int, *, level: float = 0.05) -> Band:
+    """The band that the distribution function of uniform ranks leaves with probability `level`.
+
+    The probability of leaving it is at most `level`; binomial intervals change in jumps.
+
+    Args:
+        n_simulations: number of ranks.
+        n_draws: largest possible rank.
+        level: probability of leaving the band somewhere.
+
+    Examples:
+        One draw, one position: the interval of a fair coin's 95 %.
+
+        >>> band = ecdf_band(100, 1, level=0.05)
+        >>> band.lower.tolist(), band.upper.tolist()
+        ([0.4], [0.6])
+    """
+    position = np.arange(1, n_draws + 1) / (n_draws + 1)
+    low, high = level / n_draws / 4, level
+    while high / low > 1.001:
+        middle = np.sqrt(low * high)
+        inside = _probability_inside(*_intervals(n_simulations, position, middle), position)
+        low, high = (middle, high) if inside >= 1 - level else (low, middle)
+    _, lower, upper = _intervals(n_simulations, position, low)
+    return Band(position, lower / n_simulations, upper / n_simulations)
+
+
+_Counts = Int[np.ndarray, " position"]
+
+
+def _intervals(
+    n_simulations: int, position: Float[np.ndarray, " position"], level: float
+) -> tuple[int, _Counts, _Counts]:
+    """Counts that each position's binomial leaves with at most `level`."""
+    counts = stats.binom(n_simulations, position)
+    lower, upper = counts.ppf(level / 2), counts.ppf(1 - level / 2)
+    return n_simulations, np.asarray(lower, dtype=int), np.asarray(upper, dtype=int)
+
+
+def _probability_inside(
+    n_simulations: int,
+    lower: _Counts,
+    upper: _Counts,
+    position: Float[np.ndarray, " position"],
+) -> float:
+    """P(all counts within their intervals): given one count, the next adds a binomial one."""
+    counts, probability, last = np.array([0]), np.array([1.0]), 0.0
+    for low, high, here in zip(lower, upper, position, strict=True):
+        following = np.arange(low, high + 1)
+        share = (here - last) / (1 - last)
+        step = stats.binom.pmf(following[:, None] - counts, n_simulations - counts, share)
+        counts, probability, last = following, step @ probability, here
+    return float(probability.sum())
+
+
+@partial(jax.jit, static_argnames=("model", "sizes"))
+def _simulate(
+    keys: Key[Array, " simulation"],
+    design: tuple[Array, ...],
+    is_known: Bool[Array, " item"] | None,
+    prior: Any,
+    *,
+    model: ModuleType,
+    sizes: AnySizes,
+) -> Simulated:
+    def one(key: PRNGKeyArray) -> Simulated:
+        drawn = model.simulate(key, *design, **sizes._asdict(), prior=prior)
+        if is_known is None:
+            return Simulated(drawn.params, drawn.labels)
+        target = jnp.where(is_known, drawn.truth, -1)
+        return Simulated(drawn.params, drawn.observations._replace(target=target))
+
+    return jax.lax.map(one, keys)
+
+
+@partial(jax.jit, static_argnames=("kernel", "model", "sizes", "n_draws", "warmup"))
+def _sample(
+    keys: Key[Array, " simulation"],
+    simulated: Simulated,
+    prior: Any,
+    thin: Any,
+    *,
+    kernel: MCMCKernel,
+    model: ModuleType,
+    sizes: AnySizes,
+    n_draws: int,
+    warmup: int,
+) -> tuple[Float[Array, "simulation quantity"], Float[Array, "simulation draw quantity"]]:
+    arguments = {**sizes._asdict(), "prior": prior}
+
+    def quantities(params: Any, data: Any) -> Float[Array, " quantity"]:
+        log_joint = model.label_log_joint(params, data, n_items=sizes.n_items)
+        log_likelihood = logsumexp(log_joint, axis=-1).sum()
+        return jnp.stack([*(field.ravel()[0] for field in params), log_likelihood])
+
+    def one(
+        simulation: tuple[PRNGKeyArray, Simulated],
+    ) -> tuple[Float[Array, " quantity"], Float[Array, "draw quantity"]]:
+        key, (params, data) = simulation
+        state = kernel.init(key, warmup, None, (data,), arguments)
+        constrain: Callable[[Any], dict[str, Array]] = kernel.postprocess_fn((data,), arguments)
+
+        def advance(_: Any, state: Any) -> Any:
+            return kernel.sample(state, (data,), arguments)
+
+        def thinned(state: Any, n_steps: Any) -> tuple[Any, Float[Array, " quantity"]]:
+            state = jax.lax.fori_loop(0, n_steps, advance, state)
+            sites = constrain(state.z)
+            drawn = model.Params(**{name: sites[name] for name in model.Params._fields})
+            return state, quantities(drawn, data)
+
+        # The first entry is the end of the warm-up: one loop, compiled once.
+        n_steps = jnp.full(n_draws + 1, thin).at[0].set(warmup)
+        _, draws = jax.lax.scan(thinned, state, n_steps)
+        return quantities(params, data), draws[1:]
+
+    # Not vmap: twice the compilation, and chains of NUTS would wait for the slowest.
+    return jax.lax.map(one, (keys, simulated))
