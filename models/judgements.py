@@ -1,21 +1,24 @@
 """Judgements by numbers: objects differ, and so do the judgements of one object.
 
 The normal model behind S. Sabato and A. Kalai (2013), "Feature multi-selection among subjective
-features", ICML, section 2. An item i, their object, has attributes' values and a target that vary
-jointly between items; a judgement of attribute a is the item's value with noise of its own,
+features", ICML, section 2. An item i, their object, has values of its attributes, on which its
+target depends; a judgement of attribute a is the item's value with noise of its own,
 
-    (value_i, target_i) ~ Normal(mean, Sigma)        x_i[a](j) ~ Normal(value_i[a], v[a]).
+    value_i ~ Normal(mean, Sigma)        target_i ~ Normal(mean_y + w'(value_i - mean), s)
+    x_i[a](j) ~ Normal(value_i[a], v[a]).
 
-The target is known without noise, and is the last of the joint coordinates. Values are summed out:
-the mean judgement of n is normal around the item's value with variance ``v[a]/n``, and the squared
-deviations from it are a gamma variable.
+The target is known without noise, and stands last where all are taken together. Values are summed
+out: the mean judgement of n is normal around the item's value with variance ``v[a]/n``, and the
+squared deviations from it are a gamma variable.
 
-The priors are conjugate given the values: the precision ``Sigma^-1`` is a Wishart whose scale has a
+The priors are conjugate given the values. The precision ``Sigma^-1`` is a Wishart whose scale has a
 prior of its own, which gives each standard deviation between items a half-t prior with two degrees
 of freedom and each correlation a uniform one (A. Huang and M. P. Wand (2013), "Simple marginally
-noninformative prior distributions for covariance matrices", Bayesian Analysis 8(2), nu = 2);
-``v[a]`` is inverse gamma, the mean normal. They are meant for attributes and targets in units of
-their own standard deviation.
+noninformative prior distributions for covariance matrices", Bayesian Analysis 8(2), nu = 2). The
+coefficients w are normal with a common variance that is learned, whatever the residual variance s:
+one Wishart for values and target together would tie them, and say of a target that its attributes
+explain well that they do so less well. Variances are inverse gamma, means normal. All are meant for
+attributes and targets in units of their own standard deviation.
 """
 
 import math
@@ -35,6 +38,7 @@ __all__ = [
     "Params",
     "Prior",
     "Simulation",
+    "joint_covariance",
     "label_log_joint",
     "label_posterior",
     "model",
@@ -62,14 +66,20 @@ class Observations(NamedTuple):
 class Params(NamedTuple):
     """Parameters; the field names are the names of the model's sites."""
 
-    scale: Float[Array, " joint"]
-    """Scale of the prior on each coordinate's variance (Huang and Wand's a)."""
-    precision: Float[Array, "joint joint"]
+    scale: Float[Array, " attribute"]
+    """Scale of the prior on each attribute's variance (Huang and Wand's a)."""
+    precision: Float[Array, "attribute attribute"]
     """Inverse of the covariance between items (Sigma^-1)."""
     mean: Float[Array, " joint"]
     """Mean over items, of the target last."""
     internal_variance: Float[Array, " attribute"]
     """Variance of a judgement around the item's value (v)."""
+    coefficient_variance: Float[Array, ""]
+    """Variance of the coefficients' prior."""
+    coefficient: Float[Array, " attribute"]
+    """Of the target on the attributes' values (w)."""
+    residual_variance: Float[Array, ""]
+    """Variance of the target that the values leave (s)."""
 
 
 class Prior(NamedTuple):
@@ -79,10 +89,10 @@ class Prior(NamedTuple):
     """Scale of the half-t priors of the standard deviations between items."""
     mean: float = 10.0
     """Standard deviation of the means."""
-    n_pseudo_judgements: float = 1.0
-    """Pseudo-judgements of each internal variance."""
+    n_pseudo: float = 1.0
+    """Pseudo-observations behind each inverse gamma variance."""
     pseudo_variance: float = 0.1
-    """Their variance; low, since judges may agree on an attribute altogether."""
+    """Their variance; low, since judges may agree, and values explain a target, altogether."""
 
 
 class Simulation(NamedTuple):
@@ -110,9 +120,10 @@ def model(
 ) -> None:
     """State the joint density of the parameters, judgements and targets, values summed out.
 
-    Plates: ``scale`` and ``mean`` in the plate ``joint``, the attributes and last the target;
-    ``precision``; ``internal_variance`` in the plate ``attribute``; the density of the judgements
-    and the target, one term per item, in the plate ``item``.
+    Plates: ``scale``, ``internal_variance`` and ``coefficient`` in the plate ``attribute``;
+    ``mean`` in the plate ``joint``, the attributes and last the target; ``precision``,
+    ``coefficient_variance`` and ``residual_variance``; the density of the judgements and the
+    target, one term per item, in the plate ``item``.
 
     Args:
         observations: targets and judgements.
@@ -120,14 +131,25 @@ def model(
         n_attributes: number of attributes, those without a judgement among them.
         prior: scales of the priors.
     """
-    n_joint = n_attributes + 1
-    with numpyro.plate("joint", n_joint, dim=-1):
-        scale = numpyro.sample("scale", _scale_prior(prior))
+    with numpyro.plate("joint", n_attributes + 1, dim=-1):
         mean = numpyro.sample("mean", dist.Normal(0.0, prior.mean))
-    precision = numpyro.sample("precision", _precision_prior(scale))
+    coefficient_variance = numpyro.sample("coefficient_variance", _variance_prior(prior))
+    residual_variance = numpyro.sample("residual_variance", _variance_prior(prior))
     with numpyro.plate("attribute", n_attributes, dim=-1):
-        internal_variance = numpyro.sample("internal_variance", _internal_prior(prior))
-    params = Params(scale, precision, mean, internal_variance)
+        scale = numpyro.sample("scale", _scale_prior(prior))
+        internal_variance = numpyro.sample("internal_variance", _variance_prior(prior))
+        common = dist.Normal(0.0, jnp.sqrt(coefficient_variance))
+        coefficient = numpyro.sample("coefficient", common)
+    precision = numpyro.sample("precision", _precision_prior(scale))
+    params = Params(
+        scale,
+        precision,
+        mean,
+        internal_variance,
+        coefficient_variance,
+        coefficient,
+        residual_variance,
+    )
     log_joint = label_log_joint(params, observations, n_items=n_items)
     with numpyro.plate("item", n_items, dim=-1):
         numpyro.factor("labels", log_joint)
@@ -162,7 +184,7 @@ def label_posterior(params: Params, observations: Observations, *, n_items: int)
     seen = _summaries(observations, n_items, len(params.internal_variance))
     factor, centred, _ = _standing(params, seen, jnp.zeros(n_items))
     own, centred = factor[:, :-1, :-1], centred[:, :-1]
-    covariance = jnp.linalg.inv(params.precision)
+    covariance = joint_covariance(params)
     with_target = jnp.where(seen.number > 0, covariance[-1, :-1], 0.0)
     weights = jax.vmap(lambda f, c: cho_solve((f, True), c))(own, with_target)
     return LabelPosterior(
@@ -190,13 +212,19 @@ def simulate(
         n_attributes: number of attributes.
         prior: scales of the priors.
     """
-    key_scale, key_precision, key_mean, key_internal, key_labels = jax.random.split(rng_key, 5)
-    scale = _scale_prior(prior).sample(key_scale, (n_attributes + 1,))
+    keys = jax.random.split(rng_key, 8)
+    key_scale, key_precision, key_mean, key_internal, *key_target, key_labels = keys
+    scale = _scale_prior(prior).sample(key_scale, (n_attributes,))
+    coefficient_variance = _variance_prior(prior).sample(key_target[0])
+    common = dist.Normal(0.0, jnp.sqrt(coefficient_variance))
     params = Params(
         scale=scale,
         precision=_precision_prior(scale).sample(key_precision),
         mean=dist.Normal(0.0, prior.mean).sample(key_mean, (n_attributes + 1,)),
-        internal_variance=_internal_prior(prior).sample(key_internal, (n_attributes,)),
+        internal_variance=_variance_prior(prior).sample(key_internal, (n_attributes,)),
+        coefficient_variance=coefficient_variance,
+        coefficient=common.sample(key_target[1], (n_attributes,)),
+        residual_variance=_variance_prior(prior).sample(key_target[2]),
     )
     return simulate_labels(key_labels, params, item, attribute, n_items=n_items)
 
@@ -211,11 +239,19 @@ def simulate_labels(
 ) -> Simulation:
     """Draw values, targets and judgements given the parameters; arguments as in `simulate`."""
     key_truth, key_noise = jax.random.split(rng_key)
-    between = dist.MultivariateNormal(params.mean, precision_matrix=params.precision)
+    between = dist.MultivariateNormal(params.mean, joint_covariance(params))
     truth = between.sample(key_truth, (n_items,))
     spread = jnp.sqrt(params.internal_variance)[attribute]
     value = truth[item, attribute] + spread * jax.random.normal(key_noise, item.shape)
     return Simulation(params, truth, Observations(truth[:, -1], item, attribute, value))
+
+
+def joint_covariance(params: Params) -> Float[Array, "joint joint"]:
+    """Covariance between items of the attributes' values and, last, of the target."""
+    values = jnp.linalg.inv(params.precision)
+    across = values @ params.coefficient
+    own = params.residual_variance + params.coefficient @ across
+    return jnp.block([[values, across[:, None]], [across[None], own[None, None]]])
 
 
 class _Summaries(NamedTuple):
@@ -248,7 +284,7 @@ def _standing(
     is_seen = jnp.concatenate([seen.number > 0, jnp.ones((len(target), 1), dtype=bool)], axis=1)
     noise = params.internal_variance / jnp.maximum(seen.number, 1.0)
     noise = jnp.concatenate([noise, jnp.zeros((len(target), 1))], axis=1)
-    covariance = jnp.linalg.inv(params.precision)
+    covariance = joint_covariance(params)
     both = is_seen[:, :, None] & is_seen[:, None, :]
     diagonal = jnp.where(is_seen, noise, 1.0)[:, :, None] * jnp.eye(noise.shape[1])
     factor = jnp.linalg.cholesky(jnp.where(both, covariance, 0.0) + diagonal)
@@ -260,11 +296,11 @@ def _scale_prior(prior: Prior) -> dist.InverseGamma:
     return dist.InverseGamma(0.5, 1 / prior.spread**2)
 
 
-def _precision_prior(scale: Float[Array, " joint"]) -> dist.Wishart:
+def _precision_prior(scale: Float[Array, " attribute"]) -> dist.Wishart:
     concentration = DEGREES + len(scale) - 1
     return dist.Wishart(concentration, scale_tril=jnp.diag(jnp.sqrt(scale / (2 * DEGREES))))
 
 
-def _internal_prior(prior: Prior) -> dist.InverseGamma:
-    half = prior.n_pseudo_judgements / 2
+def _variance_prior(prior: Prior) -> dist.InverseGamma:
+    half = prior.n_pseudo / 2
     return dist.InverseGamma(half, half * prior.pseudo_variance)

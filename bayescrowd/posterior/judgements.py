@@ -3,8 +3,9 @@
 The model is `bayescrowd.models.judgements`. Given the items' values every parameter has a conjugate
 distribution, and given the parameters so have the values, so that a sweep draws, in turn: values
 (normal), internal variances (inverse gamma), means (normal), the precision between items (Wishart)
-and its scales (inverse gamma; Huang and Wand 2013, section 3). Attributes and target are brought to
-unit variance first, for which the priors are made, and draws are given in the user's units.
+and its scales (inverse gamma; Huang and Wand 2013, section 3), and the regression of the target on
+the values (normal and inverse gamma). Attributes and target are brought to unit variance first, for
+which the priors are made, and draws are given in the user's units.
 
 For every draw the loss of a repeat vector is known in closed form: the variance of the target that
 averages of so many judgements leave. The draws' spread is what the judgements leave open.
@@ -233,9 +234,28 @@ class _State(NamedTuple):
     """Parameters after a sweep."""
 
     mean: Float[np.ndarray, " joint"]
-    precision: Float[np.ndarray, "joint joint"]
+    precision: Float[np.ndarray, "attribute attribute"]
     internal_variance: Float[np.ndarray, " attribute"]
-    scale: Float[np.ndarray, " joint"]
+    scale: Float[np.ndarray, " attribute"]
+    coefficient: Float[np.ndarray, " attribute"]
+    coefficient_variance: float
+    residual_variance: float
+
+    @property
+    def joint_precision(self) -> Float[np.ndarray, "joint joint"]:
+        """Of values and target together."""
+        weight = self.coefficient / self.residual_variance
+        own = self.precision + np.outer(self.coefficient, weight)
+        last = np.array([[1 / self.residual_variance]])
+        return np.block([[own, -weight[:, None]], [-weight[None], last]])
+
+    @property
+    def joint_covariance(self) -> Float[np.ndarray, "joint joint"]:
+        """Of values and target together."""
+        values = np.linalg.inv(self.precision)
+        across = (values @ self.coefficient)[:, None]
+        last = np.array([[self.residual_variance]]) + self.coefficient @ across
+        return np.block([[values, across], [across.T, last]])
 
 
 def _standardised(judgements: Judgements, target: Float[np.ndarray, " object"]) -> _Data:
@@ -267,9 +287,12 @@ def _run(
     n_attributes = data.counts.shape[1]
     state = _State(
         mean=np.zeros(n_attributes + 1),
-        precision=np.diag(rng.uniform(0.5, 4.0, size=n_attributes + 1)),
+        precision=np.diag(rng.uniform(0.5, 4.0, size=n_attributes)),
         internal_variance=rng.uniform(0.2, 1.0, size=(n_attributes,)),
-        scale=np.ones(n_attributes + 1),
+        scale=np.ones(n_attributes),
+        coefficient=np.zeros(n_attributes),
+        coefficient_variance=0.1,
+        residual_variance=float(rng.uniform(0.2, 1.0)),
     )
     internal = np.empty((draws, n_attributes))
     covariance = np.empty((draws, n_attributes + 1, n_attributes + 1))
@@ -278,7 +301,7 @@ def _run(
         place, rest = divmod(sweep - warmup, thin)
         if sweep >= warmup and rest == thin - 1:
             internal[place] = state.internal_variance
-            covariance[place] = np.linalg.inv(state.precision)
+            covariance[place] = state.joint_covariance
     return internal, covariance
 
 
@@ -286,17 +309,23 @@ def _sweep(rng: np.random.Generator, state: _State, data: _Data, prior: Prior) -
     values = _draw_values(rng, state, data)
     internal = _draw_internal(rng, values, data, prior)
     joint = np.column_stack([values, data.target])
-    mean = _draw_mean(rng, joint, state.precision, prior)
-    precision = _draw_precision(rng, joint - mean, state.scale)
+    mean = _draw_mean(rng, joint, state.joint_precision, prior)
+    deviations = joint - mean
+    precision = _draw_precision(rng, deviations[:, :-1], state.scale)
     scale = _draw_scale(rng, precision, prior)
-    return _moved(rng, joint, _State(mean, precision, internal, scale), data, prior)
+    state = _State(
+        mean, precision, internal, scale, *_draw_regression(rng, deviations, state, prior)
+    )
+    state, own = _stretched(rng, deviations[:, :-1], state, data, prior)
+    return _sheared(rng, own, state, data)
 
 
 def _draw_values(
     rng: np.random.Generator, state: _State, data: _Data
 ) -> Float[np.ndarray, "object attribute"]:
     """Values of the attributes given target and judgements: precision Lambda + Diag(n / v)."""
-    own, across = state.precision[:-1, :-1], state.precision[:-1, -1]
+    joint = state.joint_precision
+    own, across = joint[:-1, :-1], joint[:-1, -1]
     centred = data.target - state.mean[-1]
     linear = own @ state.mean[:-1] - np.outer(centred, across)
     linear = linear + data.sums / state.internal_variance
@@ -317,9 +346,7 @@ def _draw_internal(
 ) -> Float[np.ndarray, " attribute"]:
     means = data.sums / np.maximum(data.counts, 1)
     squares = data.squares + data.counts * (means - values) ** 2
-    shape = (prior.n_pseudo_judgements + data.counts.sum(axis=0)) / 2
-    rate = (prior.n_pseudo_judgements * prior.pseudo_variance + squares.sum(axis=0)) / 2
-    return np.asarray(rate / rng.standard_gamma(shape))
+    return _draw_variance(rng, squares.sum(axis=0), data.counts.sum(axis=0), prior)
 
 
 def _draw_mean(
@@ -335,73 +362,124 @@ def _draw_mean(
 
 def _draw_precision(
     rng: np.random.Generator,
-    deviations: Float[np.ndarray, "object joint"],
-    scale: Float[np.ndarray, " joint"],
-) -> Float[np.ndarray, "joint joint"]:
+    deviations: Float[np.ndarray, "object attribute"],
+    scale: Float[np.ndarray, " attribute"],
+) -> Float[np.ndarray, "attribute attribute"]:
     """A Wishart variable, by Bartlett's decomposition."""
-    n_joint = len(scale)
+    n_values = len(scale)
     rate = deviations.T @ deviations + np.diag(2 * DEGREES / scale)
-    degrees = DEGREES + n_joint - 1 + len(deviations)
-    lower = np.tril(rng.normal(size=(n_joint, n_joint)), -1)
-    lower[np.diag_indices(n_joint)] = np.sqrt(rng.chisquare(degrees - np.arange(n_joint)))
+    degrees = DEGREES + n_values - 1 + len(deviations)
+    lower = np.tril(rng.normal(size=(n_values, n_values)), -1)
+    lower[np.diag_indices(n_values)] = np.sqrt(rng.chisquare(degrees - np.arange(n_values)))
     # rate = L L', so that (L^-1)' is a root of its inverse
     root = np.linalg.solve(np.linalg.cholesky(rate).T, lower)
     return root @ root.T
 
 
 def _draw_scale(
-    rng: np.random.Generator, precision: Float[np.ndarray, "joint joint"], prior: Prior
-) -> Float[np.ndarray, " joint"]:
+    rng: np.random.Generator, precision: Float[np.ndarray, "attribute attribute"], prior: Prior
+) -> Float[np.ndarray, " attribute"]:
     shape = (DEGREES + len(precision)) / 2
     rate = DEGREES * np.diag(precision) + 1 / prior.spread**2
     return rate / rng.standard_gamma(shape, size=len(precision))
 
 
-def _moved(
+def _draw_regression(
     rng: np.random.Generator,
-    joint: Float[np.ndarray, "object joint"],
+    deviations: Float[np.ndarray, "object joint"],
+    state: _State,
+    prior: Prior,
+) -> tuple[Float[np.ndarray, " attribute"], float, float]:
+    """Coefficients of the target on the values, their variance, and that of the residuals."""
+    own, target = deviations[:, :-1], deviations[:, -1]
+    total = own.T @ own / state.residual_variance
+    total[np.diag_indices(len(total))] += 1 / state.coefficient_variance
+    inverse = np.linalg.inv(np.linalg.cholesky(total))
+    linear = inverse @ (own.T @ target) / state.residual_variance
+    coefficient = inverse.T @ (linear + rng.normal(size=len(linear)))
+    squares = np.array([(coefficient**2).sum(), ((target - own @ coefficient) ** 2).sum()])
+    numbers = np.array([len(coefficient), len(target)], dtype=float)
+    variances = _draw_variance(rng, squares, numbers, prior)
+    return coefficient, float(variances[0]), float(variances[1])
+
+
+def _draw_variance(
+    rng: np.random.Generator,
+    squares: Float[np.ndarray, " entry"],
+    numbers: Float[np.ndarray, " entry"],
+    prior: Prior,
+) -> Float[np.ndarray, " entry"]:
+    """Variances behind so many deviations with these sums of squares."""
+    rate = (prior.n_pseudo * prior.pseudo_variance + squares) / 2
+    return np.asarray(rate / rng.standard_gamma((prior.n_pseudo + numbers) / 2))
+
+
+def _stretched(
+    rng: np.random.Generator,
+    deviations: Float[np.ndarray, "object attribute"],
     state: _State,
     data: _Data,
     prior: Prior,
-) -> _State:
-    """Stretch and shear attributes' values, and the covariance with them.
+) -> tuple[_State, Float[np.ndarray, "object attribute"]]:
+    """Stretch values about their mean, and all that goes with them, by a factor per attribute.
 
-    Where judges hardly agree, values and covariance keep each other where they are for many
-    sweeps. Moves of both at once leave the values' density as it is and are drawn from what is
-    left, the density of the judgements and the prior (generalised Gibbs: Liu and Sabatti 2000,
-    theorem 1). All are normal:
-
-    * stretch: value - mean -> c (value - mean), Sigma[a, a] -> c^2 Sigma[a, a],
-      scale[a] -> scale[a] / c^2, of all attributes;
-    * shear: value[a] -> value[a] + sum over others of g[b] (value[b] - mean[b]), with the
-      covariance following, of `N_SHEARED` attributes: a regression of what the judgements of a
-      differ from its value by.
+    Where judges hardly agree, values and their variance keep each other small or large for many
+    sweeps. Under value - mean -> c (value - mean), Sigma[a, a] -> c^2 Sigma[a, a],
+    scale[a] -> scale[a] / c^2 and w[a] -> w[a] / c the densities of values, precision and target
+    stay (generalised Gibbs: Liu and Sabatti 2000, theorem 1). What is left, of the judgements and
+    the scale, is normal in c; the prior of w[a] decides whether the draw is taken.
     """
     weight = data.counts / state.internal_variance
-    deviations = joint - state.mean
     aimed = data.sums / state.internal_variance - weight * state.mean[:-1]
-    own = deviations[:, :-1]
-    tightness = (weight * own**2).sum(axis=0) + 2 / (prior.spread**2 * state.scale[:-1])
-    centre = (aimed * own).sum(axis=0) / tightness
-    factor = np.append(centre + rng.normal(size=len(centre)) / np.sqrt(tightness), 1.0)
-    deviations = deviations * factor
-    precision = state.precision / np.outer(factor, factor)
-    scale = state.scale / factor**2
-    for a in rng.permutation(len(centre))[:N_SHEARED]:
-        others = np.delete(np.arange(len(scale)), a)
+    tightness = (weight * deviations**2).sum(axis=0) + 2 / (prior.spread**2 * state.scale)
+    centre = (aimed * deviations).sum(axis=0) / tightness
+    factor = centre + rng.normal(size=len(centre)) / np.sqrt(tightness)
+    strain = state.coefficient**2 / (2 * state.coefficient_variance)
+    log_ratio = strain * (1 - 1 / factor**2) - np.log(np.abs(factor))
+    factor = np.where(np.log(rng.random(len(factor))) < log_ratio, factor, 1.0)
+    stretched = state._replace(
+        precision=state.precision / np.outer(factor, factor),
+        scale=state.scale / factor**2,
+        coefficient=state.coefficient / factor,
+    )
+    return stretched, deviations * factor
+
+
+def _sheared(
+    rng: np.random.Generator,
+    deviations: Float[np.ndarray, "object attribute"],
+    state: _State,
+    data: _Data,
+) -> _State:
+    """Add to an attribute's values a combination of the others', with all that goes with them.
+
+    As `_stretched`, of `N_SHEARED` attributes: value[a] -> value[a] + sum of g[b] (value[b] -
+    mean[b]), the precision following, and w[b] -> w[b] - w[a] g[b]. What is left is normal in g:
+    a regression of what the judgements of a differ from its value by.
+    """
+    precision, coefficient = state.precision, state.coefficient.copy()
+    for a in rng.permutation(len(coefficient))[:N_SHEARED]:
+        others = np.delete(np.arange(len(coefficient)), a)
+        weight = data.counts[:, a] / state.internal_variance[a]
+        left = data.sums[:, a] / state.internal_variance[a] - weight * (
+            state.mean[a] + deviations[:, a]
+        )
         regressors = deviations[:, others]
-        pull = 2 * DEGREES / scale[others]
-        left = aimed[:, a] - weight[:, a] * deviations[:, a]
-        total = (regressors * weight[:, a, None]).T @ regressors
-        total[np.diag_indices(len(others))] += pull * precision[a, a]
+        pull = 2 * DEGREES / state.scale[others]
+        total = (regressors * weight[:, None]).T @ regressors
+        total[np.diag_indices(len(others))] += (
+            pull * precision[a, a] + coefficient[a] ** 2 / state.coefficient_variance
+        )
         inverse = np.linalg.inv(np.linalg.cholesky(total))
-        linear = inverse @ (regressors.T @ left + pull * precision[a, others])
-        shear = np.zeros(len(scale))
-        shear[others] = inverse.T @ (linear + rng.normal(size=len(others)))
+        linear = regressors.T @ left + pull * precision[a, others]
+        linear = linear + coefficient[a] * coefficient[others] / state.coefficient_variance
+        shear = np.zeros(len(coefficient))
+        shear[others] = inverse.T @ (inverse @ linear + rng.normal(size=len(others)))
         deviations[:, a] += deviations @ shear
+        coefficient -= coefficient[a] * shear
         precision = precision - np.outer(shear, precision[a])
         precision = precision - np.outer(precision[:, a], shear)
-    return state._replace(precision=(precision + precision.T) / 2, scale=scale)
+    return state._replace(precision=(precision + precision.T) / 2, coefficient=coefficient)
 
 
 def _summary(

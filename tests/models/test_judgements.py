@@ -38,20 +38,30 @@ def computed(params, observations):
 
 @pytest.fixture(scope="module")
 def params():
-    covariance = np.array([[1.0, 0.3, 0.5], [0.3, 2.0, -0.4], [0.5, -0.4, 1.5]])
+    covariance = np.array([[1.0, 0.3], [0.3, 2.0]])
     return Params(
-        scale=jnp.ones(3),
+        scale=jnp.ones(2),
         precision=jnp.asarray(np.linalg.inv(covariance)),
         mean=jnp.array([0.5, -1.0, 2.0]),
         internal_variance=jnp.array([0.7, 1.6]),
+        coefficient_variance=jnp.asarray(0.8),
+        coefficient=jnp.array([0.6, -0.4]),
+        residual_variance=jnp.asarray(0.9),
     )
+
+
+def between(params):
+    """Covariance of values and target between items, from the regression's definition."""
+    values = np.linalg.inv(np.asarray(params.precision, float))
+    w = np.asarray(params.coefficient, float)
+    target = float(params.residual_variance) + w @ values @ w
+    return np.block([[values, (values @ w)[:, None]], [(values @ w)[None], np.array([[target]])]])
 
 
 @pytest.fixture(scope="module")
 def data(params):
     rng = np.random.default_rng(3)
-    covariance = np.linalg.inv(np.asarray(params.precision, float))
-    truth = rng.multivariate_normal(params.mean, covariance, size=N_ITEMS)
+    truth = rng.multivariate_normal(params.mean, between(params), size=N_ITEMS)
     value = truth[ITEM, ATTRIBUTE] + rng.normal(size=len(ITEM))
     columns = (truth[:, -1], ITEM, ATTRIBUTE, value)
     return Observations(*map(jnp.asarray, columns))
@@ -61,7 +71,7 @@ def joint_normal(params, observations, item):
     """Mean and covariance of an item's judgements, one by one, and its target; their values."""
     own = np.asarray(observations.item) == item
     place = np.append(np.asarray(observations.attribute)[own], N_ATTRIBUTES)
-    covariance = np.linalg.inv(np.asarray(params.precision, float))[np.ix_(place, place)]
+    covariance = between(params)[np.ix_(place, place)]
     noise = np.append(np.asarray(params.internal_variance, float)[place[:-1]], 0.0)
     value = np.append(np.asarray(observations.value)[own], observations.target[item])
     return np.asarray(params.mean, float)[place], covariance + np.diag(noise), value
@@ -138,7 +148,7 @@ def test_prior_of_correlations_is_uniform_and_of_spreads_half_t():
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     correlation = covariance[:, 0, 1] / spread[:, 0] / spread[:, 1]
     assert stats.kstest(correlation, stats.uniform(-1, 2).cdf).pvalue > 1e-3
-    half_t = stats.kstest(spread[:, 2] / 2.5, lambda x: 2 * stats.t(2).cdf(x) - 1)
+    half_t = stats.kstest(spread[:, 1] / 2.5, lambda x: 2 * stats.t(2).cdf(x) - 1)
     assert half_t.pvalue > 1e-3
-    wrong = stats.kstest(spread[:, 2] / 2.5, lambda x: 2 * stats.norm().cdf(x) - 1)
+    wrong = stats.kstest(spread[:, 1] / 2.5, lambda x: 2 * stats.norm().cdf(x) - 1)
     assert wrong.pvalue < 1e-6
