@@ -1,4 +1,4 @@
-"""The Gibbs kernel: its conditionals, its sweeps as a NumPyro kernel, and its calibration."""
+"""The Gibbs kernel: its conditionals, and its sweeps as a NumPyro kernel."""
 
 from functools import partial
 
@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpyro.infer import MCMC
-from scipy import stats
 
 import bayescrowd as bc
 from bayescrowd.models import dawid_skene, item_difficulty, mace, one_coin
@@ -109,97 +108,6 @@ def test_numpyro_drives_the_kernel(num_chains, chain_method):
     draws = np.asarray(mcmc.get_samples(group_by_chain=True)["confusion"])
     assert draws.shape == (num_chains, 30, 4, 2, 2)
     assert len(np.unique(draws[:, :, 0, 0, 0])) == num_chains * 30
-
-
-# Calibration
-
-
-N_RANKED = 31
-"""Thinned draws per simulation: ranks 0 to 31."""
-
-N_THIN, N_WARM = 20, 5
-"""Sweeps between two of them, and how many are thrown away first."""
-
-
-def simulated(rng, prior, n_simulations):
-    """Parameters drawn from the prior and labels drawn from them; NumPy compiles nothing."""
-    right, wrong = prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4
-    rows = np.where(np.eye(2, dtype=bool), right, wrong)
-    prevalence = rng.dirichlet(np.full(2, prior.prevalence), size=n_simulations)
-    confusion = np.stack([rng.dirichlet(row, size=(n_simulations, 4)) for row in rows], axis=2)
-    truth = (rng.random((n_simulations, 12)) < prevalence[:, 1:]).astype(int)
-    says_one = confusion[np.arange(n_simulations)[:, None], WORKER, truth[:, ITEM], 1]
-    label = (rng.random(says_one.shape) < says_one).astype(int)
-    params = dawid_skene.Params(jnp.asarray(prevalence), jnp.asarray(confusion))
-    return params, jnp.asarray(label)
-
-
-@jax.jit
-def ranks_of(keys, params, label, sampled_prior):
-    """Ranks of simulated parameters among their posterior draws (Talts et al. 2018)."""
-
-    def one(simulation):
-        key, params, label = simulation
-        labels = Labels(ITEM, WORKER, label)
-        probas = gibbs_crowd.vote_shares(labels, n_items=12, n_classes=2)
-        state = gibbs.start(key, probas, sampled_prior, model=dawid_skene, n_workers=4)
-
-        def sweep(i, state):
-            return gibbs.sweep(
-                jax.random.fold_in(key, i), state, labels, sampled_prior, model=dawid_skene
-            )
-
-        def thinned(i, carry):
-            state, rank = carry
-            state = jax.lax.fori_loop(N_THIN * i, N_THIN * (i + 1), sweep, state)
-            is_below = quantities(state.params) < quantities(params)
-            return state, rank + jnp.where(i >= N_WARM, is_below, False)
-
-        start = (state, jnp.zeros(3, int))
-        return jax.lax.fori_loop(0, N_WARM + N_RANKED, thinned, start)[1]
-
-    return jax.lax.map(one, (keys, params, label))
-
-
-def ranks(seed, sampled_prior, n_simulations):
-    params, label = simulated(np.random.default_rng(seed), Prior(), n_simulations)
-    keys = jax.random.split(jax.random.key(seed), n_simulations)
-    return np.asarray(ranks_of(keys, params, label, sampled_prior))
-
-
-def quantities(params):
-    accuracy = jnp.einsum("j,kjj->k", params.prevalence, params.confusion)
-    return jnp.stack([params.prevalence[0], params.confusion[0, 0, 0], accuracy.mean()])
-
-
-def chi_square_p_values(found, n_bins=8):
-    bins = found.T * n_bins // (N_RANKED + 1)
-    counts = np.stack([np.bincount(row, minlength=n_bins) for row in bins])
-    return stats.chisquare(counts, axis=1).pvalue
-
-
-def ecdf_gap(found):
-    """Largest distance of the ranks' distribution function from the uniform one."""
-    grid = np.arange(N_RANKED + 1)
-    ecdf = (found[:, :, None] <= grid).mean(axis=0)
-    return np.abs(ecdf - (grid + 1) / (N_RANKED + 1)).max()
-
-
-def ecdf_band(n_simulations, level=1e-3):
-    """Dvoretzky, Kiefer and Wolfowitz: P(gap > band) <= level for each quantity."""
-    return np.sqrt(np.log(2 / level) / (2 * n_simulations))
-
-
-def test_calibrated_on_simulated_crowds():
-    found = ranks(7, Prior(), 256)
-    assert (chi_square_p_values(found) > 1e-3).all()
-    assert ecdf_gap(found) < ecdf_band(256)
-
-
-def test_control_a_wrong_prior_is_not_calibrated():
-    found = ranks(7, Prior(accuracy=0.75), 256)
-    assert (chi_square_p_values(found) < 1e-3).any()
-    assert ecdf_gap(found) > ecdf_band(256)
 
 
 # Bad input
