@@ -24,6 +24,7 @@ from typing import TextIO
 from bayescrowd._version import __version__
 from bayescrowd.cli import (
     aggregate,
+    budget,
     compare,
     datasets,
     demo,
@@ -36,7 +37,7 @@ from bayescrowd.cli.arguments import Parser
 
 __all__ = ["main"]
 
-_COMMANDS = (demo, aggregate, posterior, compare, workers, multiselect, reproduce, datasets)
+_COMMANDS = (demo, aggregate, posterior, compare, workers, multiselect, budget, reproduce, datasets)
 
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOBODY_READS = 0, 1, 2, 130, 141
 

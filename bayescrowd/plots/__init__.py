@@ -11,6 +11,7 @@ a marker or a line style says as well.
 
 from bayescrowd.plots.budget import (
     budget_curves,
+    budget_plan,
     credibility_course,
     posterior_course,
     spending_course,
@@ -34,6 +35,7 @@ from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recove
 __all__ = [
     "attribute_map",
     "budget_curves",
+    "budget_plan",
     "chain_ranks",
     "chain_traces",
     "confusion_matrix",

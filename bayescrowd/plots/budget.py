@@ -16,6 +16,7 @@ from bayescrowd.budgeted.belief import majority_shares
 from bayescrowd.budgeted.bleafs import BLeafs
 from bayescrowd.budgeted.credibility import credibility, delta_of, thresholds
 from bayescrowd.budgeted.curve import ALL_DATA, curve_means
+from bayescrowd.budgeted.planning import BudgetPlan
 from bayescrowd.budgeted.policy import BudgetResult
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.plots.canvas import (
@@ -32,26 +33,28 @@ from bayescrowd.vocabulary import listed
 
 __all__ = [
     "budget_curves",
+    "budget_plan",
     "credibility_course",
     "line_style",
     "posterior_course",
     "spending_course",
 ]
 
-_COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, "#56B4E9")
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_DASHES = ("-", "-", "--", "-.", ":", "--")
+_COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, "#56B4E9", "#000000", "#8C564B")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_DASHES = ("-", "-", "--", "-.", ":", "--", "-.", ":")
 
 _PLACES = {
-    "BudgetedSelection": 0,
-    "BLeafs": 1,
-    "B-LEAFS": 1,
-    "TsGreedy": 2,
-    "BiasedRobin": 3,
-    "RoundRobin": 4,
-    "ExploreThenCommit": 5,
+    "budgetedselection": 0,
+    "bleafs": 1,
+    "tsgreedy": 2,
+    "biasedrobin": 3,
+    "roundrobin": 4,
+    "explorethencommit": 5,
+    "bleafsrevisit": 6,
+    "posteriormean": 7,
 }
-"""Policies look the same in every picture."""
+"""Policies look the same in every picture, however they are spelt."""
 
 PALE = "#BBBBBB"
 
@@ -70,7 +73,7 @@ def line_style(name: str, place: int = 0) -> dict[str, Any]:
     """
     if name == ALL_DATA:
         return {"color": GREY, "marker": "none", "linestyle": "--"}
-    place = _PLACES.get(name, place) % len(_COLOURS)
+    place = _PLACES.get(name.replace("-", "").lower(), place) % len(_COLOURS)
     return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _DASHES[place]}
 
 
@@ -116,7 +119,7 @@ def budget_curves(
         spread = part["standard_error"].fillna(0)
         ax.plot(part.index, part["error"], linewidth=1.5, markersize=4.5, label=name, **style)
         low, high = part["error"] - spread, part["error"] + spread
-        ax.fill_between(part.index, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        ax.fill_between(part.index, low, high, color=style["color"], alpha=0.12, linewidth=0)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     ax.grid(axis="y", color="#EEEEEE")
@@ -127,6 +130,55 @@ def budget_curves(
         title=f"Error with {_counted(size, 'feature')}, mean of {_counted(n_repeats, 'repeat')}",
         xlabel="budget",
         ylabel="test error ± standard error",
+    )
+
+
+def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: float) -> Axes:
+    """How far a policy's error lies above that of all data, and where it comes within reach.
+
+    Args:
+        plan: what `plan_budget` returns.
+        ax: where to draw.
+        within: the tolerance of the plan.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import bayescrowd as bc
+        >>> columns = {"gap": [0.1, 0.0], "standard_error": 0.01, "monotone": [0.1, 0.0]}
+        >>> gaps = pd.DataFrame(columns, index=pd.Index([50, 100], name="budget"))
+        >>> plan = BudgetPlan("reached", 80.0, 70.0, 95.0, "", 0.2, gaps)
+        >>> bc.plots.budget_plan(plan, within=0.04).get_title(loc="left")
+        'Within 0.04 of the best: about 80'
+    """
+    ax = axes_or_new(ax)
+    gaps = plan.gaps
+    ax.errorbar(
+        gaps.index,
+        gaps["gap"],
+        gaps["standard_error"],
+        fmt="o",
+        color=BLUE,
+        capsize=3,
+        label="mean",
+    )
+    ax.plot(gaps.index, gaps["monotone"], color=BLUE, linewidth=1.2, label="made monotone")
+    ax.axhline(within, color=GREY, linestyle="--", linewidth=1, label=f"within {within:g}")
+    ax.axhline(0, color=PALE, linewidth=0.8)
+    ax.set_xscale("log")
+    ax.set_xticks(gaps.index.to_list(), [f"{budget:g}" for budget in gaps.index])
+    ax.minorticks_off()
+    title = {
+        "reached": f"Within {within:g} of the best: about {plan.budget:.0f}",
+        "not reached": f"Not within {within:g} of the best",
+        "pilot too small": "The pilot is too small to tell",
+    }[plan.verdict]
+    if plan.verdict == "reached":
+        upper = min(plan.upper, float(gaps.index[-1]))
+        ax.axvspan(max(plan.lower, float(gaps.index[0])), upper, color=ORANGE, alpha=0.2)
+        ax.axvline(plan.budget, color=ORANGE, linewidth=1.5, label="answer, 90 % interval")
+    ax.legend(frameon=False, fontsize="small")
+    return tidy(
+        ax, title=title, xlabel="budget (logarithmic)", ylabel="error above that of all data"
     )
 
 
@@ -226,7 +278,7 @@ def posterior_course(
             alpha=0.15,
             linewidth=0,
         )
-        dashes = _DASHES[1:][number % 5]
+        dashes = _DASHES[1:][number % 7]
         label = f"{name} ({int(row[-1].sum())})"
         ax.step(rows.spent, a / (a + b), where="post", color=colour, linestyle=dashes, label=label)
     ax.set_ylim(0, 1)
@@ -340,7 +392,7 @@ def _draw_by_feature(
         label = f"not selected ({len(others)})" if number == 0 else None
         ax.step(spent, lines[name], where="post", color=PALE, linewidth=0.9, label=label)
     for place, name in enumerate(selected):
-        colour, dashes = _COLOURS[place % len(_COLOURS)], _DASHES[1:][place % 5]
+        colour, dashes = _COLOURS[place % len(_COLOURS)], _DASHES[1:][place % 7]
         ax.step(
             spent,
             lines[name],

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 import bayescrowd as bc
 from bayescrowd import plots
+from bayescrowd.budgeted.planning import BudgetPlan
 from bayescrowd.plots.canvas import BLUE
 from bayescrowd.plots.tasks import _wilson
 from bayescrowd.posterior.checks import CrowdChecks
@@ -106,8 +107,18 @@ CURVE = pd.DataFrame(
     columns=["policy", "n_features", "budget", "repeat", "error", "spent"],
 )
 
+PLAN = BudgetPlan(
+    "reached",
+    *(80.0, 70.0, 95.0, "", 0.2),
+    pd.DataFrame(
+        {"gap": [0.1, 0.02, 0.0], "standard_error": 0.01, "monotone": [0.1, 0.02, 0.0]},
+        index=pd.Index([50, 100, 200], name="budget"),
+    ),
+)
+
 PICTURES = {
     "budget_curves": lambda est, data, ax: plots.budget_curves(CURVE, ax),
+    "budget_plan": lambda est, data, ax: plots.budget_plan(PLAN, ax, within=0.04),
     "attribute_map": lambda est, data, ax: plots.attribute_map(selection(), ax),
     "chain_ranks": lambda est, data, ax: plots.chain_ranks(drawn(), ax),
     "chain_traces": lambda est, data, ax: plots.chain_traces(drawn(), ax),

@@ -1,0 +1,350 @@
+"""`bayescrowd budget`: which labels to buy, tried out on a table at hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+from bayescrowd.cli.arguments import Commands
+from bayescrowd.cli.budget_runs import (
+    DEFAULT,
+    EPILOG,
+    POLICIES,
+    about,
+    add_run_options,
+    budget_list,
+    check_arguments,
+    curve_of,
+    curve_options,
+    factories,
+    policy_name,
+    policy_names,
+    read_lines,
+    read_table,
+    save_picture,
+    share,
+)
+from bayescrowd.cli.sampling import number_or_none
+from bayescrowd.cli.text import aligned, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.budgeted.planning import BudgetPlan
+    from bayescrowd.dataset import TableDataset
+
+__all__ = ["add_to"]
+
+N_BUDGETS = 8
+"""Budgets of `plan`, where none are given."""
+
+_SIMULATE_EPILOG = f"""\
+{EPILOG}
+
+output:
+  Mean test error of each policy at each budget with its standard error over repeats, and its
+  difference from the first policy, repeat by repeat. --out takes one row per run, in the format of
+  the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-' prints CSV. --plot draws
+  the curves: .png, .pdf or .svg. --json prints one JSON document. --resume names a journal: every
+  finished run is recorded there, and the same command continues where it was interrupted.
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd budget simulate birds.csv --target species --budget 50,100,200 --features 2
+  bayescrowd budget simulate birds.csv --target species --budget 500 --features 3 --labels 5 \\
+      --noise uniform --rate 0.3 --policy budgeted-selection,round-robin --plot curves.png"""
+
+_PLAN_EPILOG = f"""\
+{EPILOG}
+
+output:
+  The budget at which the mean error is within the tolerance of that of a classifier with as many
+  features that learned from all rows, with an interval; or that the tolerance is not reached at the
+  largest budget, or that the pilot is too small to tell. --plot draws the gap to the best. --json
+  prints one JSON document.
+
+exit codes:
+  0 done, 2 bad input or usage, 1 a fault of ours
+
+examples:
+  bayescrowd budget plan pilot.csv --target species --features 2 --within 0.02
+  bayescrowd budget plan pilot.csv --target species --features 2 --within 0.02 --labels 5 \\
+      --noise uniform --rate 0.2 --budget 250,500,1000,2000"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command and its two parts."""
+    parser = commands.add_parser(
+        "budget",
+        help="which labels to buy, and how many",
+        description="Try out, on a table at hand, which feature labels to buy under a budget.",
+    )
+    parts = parser.add_subparsers(title="parts", metavar="PART", required=True)
+    simulate = parts.add_parser(
+        "simulate",
+        help="error against budget, by policy",
+        usage="bayescrowd budget simulate TABLE --target COLUMN --budget B,... --features K "
+        "[options]",
+        description="Play policies against a crowd that answers from a labelled table, and compare "
+        "the classifiers they end with.",
+        epilog=_SIMULATE_EPILOG,
+    )
+    simulate.set_defaults(run=_run_simulate)
+    add_run_options(simulate, repeats=16)
+    simulate.add_argument(
+        "--budget",
+        type=budget_list,
+        metavar="B,...",
+        required=True,
+        help="labels that may be bought",
+    )
+    simulate.add_argument(
+        "--policy",
+        type=policy_names,
+        metavar="NAME,...",
+        default=list(POLICIES),
+        help="some of those below, or 'all', the default",
+    )
+    simulate.add_argument("--out", metavar="FILE", help="write one row per run; - prints it")
+    plan = parts.add_parser(
+        "plan",
+        help="how much budget is enough",
+        usage="bayescrowd budget plan TABLE --target COLUMN --features K --within X [options]",
+        description="How much budget is needed to come within a tolerance of the best classifier, "
+        "on pilot data.",
+        epilog=_PLAN_EPILOG,
+    )
+    plan.set_defaults(run=_run_plan)
+    add_run_options(plan, repeats=32)
+    plan.add_argument(
+        "--within",
+        type=share,
+        metavar="X",
+        required=True,
+        help="tolerance, a share of instances: 0.02 is two in a hundred",
+    )
+    plan.add_argument(
+        "--budget", type=budget_list, metavar="B,...", help="budgets to try; default: by the table"
+    )
+    plan.add_argument(
+        "--policy", type=policy_name, metavar="NAME", default=DEFAULT, help="(%(default)s)"
+    )
+
+
+# -- simulate ---------------------------------------------------------------------------------
+
+
+def _run_simulate(args: argparse.Namespace) -> int:
+    from bayescrowd.budgeted.curve import curve_means, paired_differences
+
+    check_arguments(args, tables=[args.out])
+    if args.out == "-" and args.json:
+        raise ValueError("only one of --out - and --json can print")
+    table = read_table(args)
+    curve = curve_of(args, table, args.policy, args.budget)
+    means = curve_means(curve).droplevel("n_features")
+    differences = None
+    if len(args.policy) > 1:
+        found = paired_differences(curve, against=args.policy[0])
+        differences = found.droplevel("n_features")
+    _write(args, curve)
+    if args.json:
+        document = _simulate_document(args, table, means, differences)
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    else:
+        stream = sys.stderr if args.out == "-" else sys.stdout
+        print(_simulate_summary(args, table, means, differences), file=stream)
+    return 0
+
+
+def _write(args: argparse.Namespace, curve: pd.DataFrame) -> None:
+    from bayescrowd.writing import write_table
+
+    flat = curve.assign(selected=["|".join(map(str, names)) for names in curve["selected"]])
+    if args.out == "-":
+        print(flat.to_csv(index=False, lineterminator="\n"), end="")
+    elif args.out is not None:
+        write_table(flat, args.out, overwrite=args.force)
+    if args.plot is not None:
+        from bayescrowd.plots.budget import budget_curves
+
+        save_picture(budget_curves(curve), args)
+
+
+def _simulate_document(
+    args: argparse.Namespace,
+    table: TableDataset,
+    means: pd.DataFrame,
+    differences: pd.DataFrame | None,
+) -> dict[str, Any]:
+    return {
+        **about(args, table),
+        "errors": _records(means),
+        "against": args.policy[0],
+        "differences": [] if differences is None else _records(differences),
+    }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(
+        frame.reset_index().to_json(orient="records", double_precision=15)
+    )
+    return rows
+
+
+def _simulate_summary(
+    args: argparse.Namespace,
+    table: TableDataset,
+    means: pd.DataFrame,
+    differences: pd.DataFrame | None,
+) -> str:
+    from bayescrowd.budgeted.curve import ALL_DATA
+
+    header = ["", *(f"{budget:g}" for budget in args.budget)]
+    rows = [header]
+    for name in [*args.policy, ALL_DATA]:
+        part = means.loc[name]
+        rows.append([name, *(_with_error(part.loc[b]) for b in args.budget)])
+    title = (
+        f"test error with {counted(args.features, 'feature')}, by budget (mean and standard error "
+        f"of {counted(args.repeats, 'repeat')})"
+    )
+    paragraphs = [
+        read_lines(args, table),
+        f"{title}\n{aligned(rows)}",
+    ]
+    if differences is not None:
+        rows = [header]
+        for name in args.policy[1:]:
+            part = differences.loc[name]
+            rows.append([name, *(_signed(part.loc[b]) for b in args.budget)])
+        paragraphs.append(
+            f"error above that of {args.policy[0]}, repeat by repeat; * beyond two standard errors"
+            f"\n{aligned(rows)}"
+        )
+    unspent = [
+        f"{name} spends {means.loc[(name, budget), 'spent']:.0f} of {budget:g}"
+        for name in args.policy
+        for budget in args.budget
+        if means.loc[(name, budget), "spent"] < 0.95 * budget
+    ]
+    if unspent:
+        paragraphs.append(f"not all is spent: {'; '.join(unspent)}")
+    return "\n\n".join([*paragraphs, *_written(args)])
+
+
+def _with_error(row: pd.Series) -> str:
+    spread = row["standard_error"]
+    return f"{row['error']:.3f}" + ("" if math.isnan(spread) else f" ±{spread:.3f}")
+
+
+def _signed(row: pd.Series) -> str:
+    difference, spread = float(row["difference"]), float(row["standard_error"])
+    if math.isnan(spread):
+        return f"{difference:+.3f}"
+    mark = "*" if abs(difference) > 2 * spread else " "
+    return f"{difference:+.3f} ±{spread:.3f}{mark}"
+
+
+# -- plan -------------------------------------------------------------------------------------
+
+
+def _run_plan(args: argparse.Namespace) -> int:
+    from bayescrowd.budgeted.curve import budget_curve
+    from bayescrowd.budgeted.planning import LEAST_REPEATS, plan_budget
+
+    if args.repeats < LEAST_REPEATS:
+        raise ValueError(f"--repeats {args.repeats}: expected at least {LEAST_REPEATS}")
+    check_arguments(args, tables=[])
+    table = read_table(args)
+    budgets = args.budget or _grid(args, table)
+    curve = curve_of(args, table, [args.policy], budgets)
+    # all data of half the rows: would more rows make the best better?
+    half = budget_curve(
+        factories(["round-robin"]),
+        table,
+        budgets[:1],
+        args.features,
+        **curve_options(args),
+        train_share=0.4,
+        all_data=True,
+    )
+    plan = plan_budget(curve, policy=args.policy, within=args.within, half=half, seed=args.seed)
+    if args.plot is not None:
+        save_picture(_plan_picture(args, plan), args)
+    if args.json:
+        print(json.dumps(_plan_document(args, table, plan), indent=2, ensure_ascii=False))
+    else:
+        print("\n\n".join([read_lines(args, table), _plan_lines(args, plan), *_written(args)]))
+    return 0
+
+
+def _grid(args: argparse.Namespace, table: TableDataset) -> list[float]:
+    """Budgets from five observations per selected feature, doubling or less, to all cells."""
+    n_cells = int(0.8 * table.features.notna().to_numpy().sum())
+    least = min(5 * args.features, n_cells)
+    most = max(min(n_cells, 400 * args.features), least)
+    steps = [least * (most / least) ** (i / (N_BUDGETS - 1)) for i in range(N_BUDGETS)]
+    return sorted({float(args.labels * max(1, round(step))) for step in steps})
+
+
+def _plan_lines(args: argparse.Namespace, plan: BudgetPlan) -> str:
+    rows = [["budget", "above the best", "made monotone"]]
+    for budget, row in plan.gaps.iterrows():
+        told = f"{row['gap']:+.3f} ±{row['standard_error']:.3f}"
+        rows.append([f"{budget:g}", told, f"{row['monotone']:+.3f}"])
+    course = (
+        f"error of {args.policy} above that of all data ({plan.best_error:.3f}) with "
+        f"{counted(args.features, 'feature')}\n{aligned(rows, left=())}"
+    )
+    return f"{course}\n\n{_answer(args, plan)}"
+
+
+def _answer(args: argparse.Namespace, plan: BudgetPlan) -> str:
+    if plan.verdict == "pilot too small":
+        return f"The pilot is too small to answer: {plan.reason}."
+    if plan.verdict == "not reached":
+        return f"Not within {args.within:g} of the best: {plan.reason}."
+    least = float(plan.gaps.index[0])
+    answer = f"about {plan.budget:.0f}" if plan.budget > least else f"at most {least:g}"
+    low = f"{plan.lower:.0f}" if plan.lower > 0 else f"less than {least:g}"
+    largest = float(plan.gaps.index[-1])
+    high = f"{plan.upper:.0f}" if math.isfinite(plan.upper) else f"more than {largest:g}"
+    return (
+        f"Within {args.within:g} of the best with a budget of {answer} "
+        f"(90 % interval: {low} to {high})."
+    )
+
+
+def _plan_document(
+    args: argparse.Namespace, table: TableDataset, plan: BudgetPlan
+) -> dict[str, Any]:
+    return {
+        **about(args, table),
+        "policy": args.policy,
+        "within": args.within,
+        "verdict": plan.verdict,
+        "reason": plan.reason,
+        "budget": number_or_none(plan.budget),
+        "lower": plan.lower,
+        "upper": number_or_none(plan.upper),
+        "best_error": plan.best_error,
+        "gaps": _records(plan.gaps),
+    }
+
+
+def _plan_picture(args: argparse.Namespace, plan: BudgetPlan) -> Any:
+    from bayescrowd.plots.budget import budget_plan
+
+    return budget_plan(plan, within=args.within)
+
+
+def _written(args: argparse.Namespace) -> list[str]:
+    files = {getattr(args, "out", None): "runs", args.plot: "picture", args.resume: "journal"}
+    lines = [f"{path}: {what} written" for path, what in files.items() if path not in (None, "-")]
+    return ["\n".join(lines)] if lines else []

@@ -1,0 +1,326 @@
+"""What both parts of `bayescrowd budget` share: policies, options, the table, the runs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayescrowd._version import __version__
+from bayescrowd.cli.arguments import Parser, comma_separated, natural_number, positive_number
+from bayescrowd.cli.sampling import check_outputs
+from bayescrowd.cli.text import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayescrowd.budgeted.policy import Policy
+    from bayescrowd.dataset import TableDataset
+
+__all__ = [
+    "DEFAULT",
+    "EPILOG",
+    "POLICIES",
+    "about",
+    "add_run_options",
+    "budget_list",
+    "check_arguments",
+    "curve_of",
+    "curve_options",
+    "factories",
+    "policy_name",
+    "policy_names",
+    "read_lines",
+    "read_table",
+    "save_picture",
+    "share",
+]
+
+DEFAULT = "budgeted-selection"
+
+
+class Offered(NamedTuple):
+    """A policy as the command line offers it."""
+
+    policy: str
+    """Its public name in `bayescrowd`."""
+    summary: str
+    """What it does, in a few words."""
+    options: dict[str, Any]
+    """What makes it differ from the policy's defaults."""
+
+
+POLICIES = {
+    DEFAULT: Offered("BudgetedSelection", "buy what may improve the classifier most; default", {}),
+    "b-leafs": Offered("BLeafs", "one feature search after another, as published", {}),
+    "b-leafs-revisit": Offered(
+        "BLeafs",
+        "the same, the rest spent on the selected features",
+        {"pick": "posterior-mean", "revisit": True},
+    ),
+    "ts-greedy": Offered("TsGreedy", "Thompson sampling of whole sets", {}),
+    "explore-then-commit": Offered("ExploreThenCommit", "the same for half the budget", {}),
+    "biased-robin": Offered("BiasedRobin", "stay with a feature while it helps", {}),
+    "round-robin": Offered("RoundRobin", "all features in turn", {}),
+    "posterior-mean": Offered("PosteriorMeanGreedy", "no exploration at all", {}),
+}
+"""Every policy by the name a user types."""
+
+MODELS = ("naive_bayes", "access_path")
+_POLICY_LIST = "\n".join(f"  {name:<20} {offer.summary}" for name, offer in POLICIES.items())
+
+EPILOG = f"""\
+input:
+  A table with one row per instance, a column that holds its class (--target) and a column per
+  feature: CSV, TSV, JSON lines (.jsonl) or Parquet. A column with more than ten different numbers
+  is cut at its quantiles into five intervals that hold about as many rows each; other values are
+  taken as they are. Empty fields are missing; so are those that --missing lists. Columns with one
+  value are left out, and those that --ignore names.
+
+policies:
+{_POLICY_LIST}
+
+models:
+  naive_bayes  reads the majority of the labels of a feature
+  access_path  learns what the labels of a feature say, also where most of them are wrong"""
+
+
+def add_run_options(parser: Parser, *, repeats: int) -> None:
+    """Declare the table, the crowd, the runs and the output."""
+    parser.add_argument("table", metavar="TABLE", help="labelled table; - is standard input")
+    parser.add_argument("--target", metavar="COLUMN", required=True, help="column of the class")
+    parser.add_argument(
+        "--features",
+        type=positive_number,
+        metavar="K",
+        required=True,
+        help="features that the classifier may use",
+    )
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--ignore", type=comma_separated, metavar="A,B,...", default=[], help="columns to leave out"
+    )
+    reading.add_argument(
+        "--missing",
+        type=comma_separated,
+        metavar="A,B,...",
+        default=[],
+        help="values that mean nothing is known, such as '?'",
+    )
+    crowd = parser.add_argument_group("crowd")
+    crowd.add_argument("--noise", choices=("none", "uniform", "biased"), default="none")
+    crowd.add_argument("--rate", type=_rate, metavar="R", help="share of wrong labels")
+    crowd.add_argument(
+        "--labels",
+        type=positive_number,
+        metavar="W",
+        default=1,
+        help="labels of a feature of an instance that are bought at once (%(default)s)",
+    )
+    crowd.add_argument("--model", type=_model, default="naive_bayes", help="(%(default)s)")
+    runs = parser.add_argument_group("runs")
+    runs.add_argument(
+        "--repeats", type=positive_number, metavar="N", default=repeats, help="(%(default)s)"
+    )
+    runs.add_argument("--seed", type=natural_number, metavar="N", default=0, help="(%(default)s)")
+    runs.add_argument("--jobs", type=positive_number, metavar="N", help="processes (one per core)")
+    runs.add_argument("--resume", metavar="FILE", help="journal of finished runs; made if absent")
+    output = parser.add_argument_group("output")
+    output.add_argument("--plot", metavar="FILE", help="draw the curves")
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+
+
+def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> None:
+    """Refuse what cannot end well before any work is done."""
+    from bayescrowd.budgeted.policy import BELIEFS
+    from bayescrowd.writing import check_target
+
+    if args.model not in BELIEFS:
+        raise ValueError(f"--model {args.model}: expected one of {', '.join(BELIEFS)}")
+    if args.noise == "none" and args.rate:
+        raise ValueError(f"--rate {args.rate:g}: --noise says what wrong labels look like")
+    if args.noise != "none" and not args.rate:
+        raise ValueError(f"--noise {args.noise}: --rate says how many labels are wrong")
+    for budget in args.budget or []:
+        if budget < args.labels:
+            raise ValueError(
+                f"--budget {budget:g}: expected at least {args.labels}, the labels of one query"
+            )
+    check_outputs(
+        inputs=[args.table, args.resume],
+        tables=tables,
+        pictures=[args.plot],
+        others=[],
+        overwrite=args.force,
+    )
+    if args.resume is not None:
+        check_target(args.resume, overwrite=True)
+
+
+def read_table(args: argparse.Namespace) -> TableDataset:
+    """Read the table as the options say."""
+    from bayescrowd.cli.labelled_tables import read_labelled_table
+    from bayescrowd.cli.progress import stage
+
+    with stage(f"reading {args.table}"):
+        table = read_labelled_table(
+            args.table, target=args.target, ignore=args.ignore, missing=args.missing
+        )
+    if args.features > table.features.shape[1]:
+        raise ValueError(
+            f"--features {args.features}: {table.source} has "
+            f"{counted(table.features.shape[1], 'feature')}"
+        )
+    return table
+
+
+def curve_of(
+    args: argparse.Namespace, table: TableDataset, policies: list[str], budgets: list[float]
+) -> pd.DataFrame:
+    """Run the policies, and all data for comparison."""
+    from bayescrowd.budgeted.curve import budget_curve
+
+    return budget_curve(
+        factories(policies),
+        table,
+        budgets,
+        args.features,
+        **curve_options(args),
+        all_data=True,
+        journal=args.resume,
+    )
+
+
+def curve_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What all calls of `budget_curve` have in common."""
+    return {
+        "repeats": args.repeats,
+        "model": args.model,
+        "labels_per_query": args.labels,
+        "noise": args.noise,
+        "rate": args.rate or 0.0,
+        "seed": args.seed,
+        "n_jobs": -1 if args.jobs is None else args.jobs,
+    }
+
+
+def factories(names: list[str]) -> dict[str, Callable[..., Policy]]:
+    """What makes each policy, by the name a user types."""
+    import bayescrowd
+
+    return {
+        name: partial(getattr(bayescrowd, POLICIES[name].policy), **POLICIES[name].options)
+        for name in names
+    }
+
+
+def save_picture(ax: Any, args: argparse.Namespace) -> None:
+    """Write the figure of these axes to `--plot`."""
+    from bayescrowd.writing import new_file
+
+    with new_file(args.plot, overwrite=args.force) as file:
+        ax.figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+
+
+def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
+    """What was asked, for machines."""
+    return {
+        "bayescrowd": __version__,
+        "input": {
+            "source": table.source,
+            "target": args.target,
+            "n_rows": len(table.target),
+            "n_classes": int(table.target.nunique()),
+            "features": [str(name) for name in table.features.columns],
+        },
+        "n_features": args.features,
+        "model": args.model,
+        "labels_per_query": args.labels,
+        "noise": args.noise,
+        "rate": args.rate or 0.0,
+        "repeats": args.repeats,
+        "seed": args.seed,
+    }
+
+
+def read_lines(args: argparse.Namespace, table: TableDataset) -> str:
+    """What was read, for people."""
+    read = (
+        f"{table.source}: {counted(len(table.target), 'row')}, "
+        f"{counted(table.features.shape[1], 'feature')}, "
+        f"{counted(int(table.target.nunique()), 'class', 'classes')} of {args.target}"
+    )
+    told = [read, *([table.description] if table.description else [])]
+    if args.noise != "none" or args.labels > 1:
+        noise = "" if args.noise == "none" else f", {args.rate:.0%} of them wrong ({args.noise})"
+        told.append(f"{counted(args.labels, 'label')} per observation{noise}; model {args.model}")
+    return "\n".join(told)
+
+
+# -- types of arguments -----------------------------------------------------------------------
+
+
+def budget_list(text: str) -> list[float]:
+    """Argument type: budgets with commas between them, in ascending order."""
+    budgets = []
+    for part in comma_separated(text):
+        try:
+            budget = float(part)
+        except ValueError:
+            budget = 0.0
+        if not 0 < budget < math.inf:
+            raise argparse.ArgumentTypeError(f"{part!r}: expected a number above 0")
+        budgets.append(budget)
+    if len(set(budgets)) < len(budgets):
+        raise argparse.ArgumentTypeError(f"{text!r}: a budget is named twice")
+    return sorted(budgets)
+
+
+def policy_names(text: str) -> list[str]:
+    """Argument type: names of policies, or 'all'; the default comes first."""
+    if text == "all":
+        return list(POLICIES)
+    names = [policy_name(name) for name in comma_separated(text)]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: a policy is named twice")
+    return sorted(names, key=lambda name: name != DEFAULT)
+
+
+def policy_name(text: str) -> str:
+    """Argument type: the name of a policy, as listed or as its class is called."""
+    by_class = {offer.policy: name for name, offer in POLICIES.items() if not offer.options}
+    name = by_class.get(text, text)
+    if name not in POLICIES:
+        raise argparse.ArgumentTypeError(f"no policy {text!r}; there are {', '.join(POLICIES)}")
+    return name
+
+
+def _model(text: str) -> str:
+    name = text.replace("-", "_")
+    if name not in MODELS:
+        raise argparse.ArgumentTypeError(f"no model {text!r}; there are {', '.join(MODELS)}")
+    return name
+
+
+def _rate(text: str) -> float:
+    return _number_between(text, 0, 1, "0 to 1", is_open=False)
+
+
+def share(text: str) -> float:
+    """Argument type: a share that is neither 0 nor 1."""
+    return _number_between(text, 0, 1, "a share between 0 and 1", is_open=True)
+
+
+def _number_between(text: str, low: float, high: float, told: str, *, is_open: bool) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    is_inside = low < number < high if is_open else low <= number <= high
+    if not is_inside:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {told}")
+    return number

@@ -1,0 +1,136 @@
+"""Tables of instances with features and a class, from files, for the commands on budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bayescrowd.dataset import TableDataset
+from bayescrowd.file_tables import (
+    DelimitedText,
+    FileTable,
+    JsonLines,
+    Parquet,
+    file_contents,
+)
+from bayescrowd.vocabulary import listed
+
+__all__ = ["read_labelled_table"]
+
+MOST_CLASSES = 100
+"""A column with more different values than this is no class."""
+
+LEAST_ROWS_PER_VALUE = 2
+"""A feature in words with fewer rows per value than this is an id."""
+
+
+def read_labelled_table(
+    path: str, *, target: str, ignore: Sequence[str] = (), missing: Sequence[str] = ()
+) -> TableDataset:
+    r"""Read a table; `description` says which columns were left out, and why.
+
+    Args:
+        path: a file of CSV, TSV, JSON lines or Parquet, also gzipped; '-' is standard input, CSV.
+        target: the column of the class.
+        ignore: columns to leave out.
+        missing: values that mean nothing is known; an empty field always does.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no table, a column is absent, or no class or feature is left.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "birds.csv")
+        >>> _ = path.write_text("beak,day,kind\nlong,1,owl\nshort,1,wren\n?,1,owl\nlong,1,owl\n")
+        >>> table = read_labelled_table(str(path), target="kind", missing=["?"])
+        >>> table.features["beak"].isna().sum(), table.description
+        (np.int64(1), 'left out, as they have one value: day')
+    """
+    file = _table(path)
+    for name in (target, *ignore):
+        if name not in file.columns:
+            raise ValueError(
+                f"{file.source}: there is no column {name!r}; expected one of "
+                f"{listed(file.columns)}"
+            )
+    wanted = [name for name in file.columns if name not in ignore]
+    frame = _frame(file, wanted).replace(dict.fromkeys(missing, None))
+    frame = frame.map(lambda value: None if value == "" else value)
+    if frame.empty:
+        raise ValueError(f"{file.source}: there are no rows under the header")
+    columns = {name: _numbers_if_all_are(frame[name]) for name in wanted}
+    classes = columns.pop(target)
+    _check_target(classes, target, file)
+    left_out = [name for name, column in columns.items() if column.nunique() < 2]
+    features = pd.DataFrame({n: column for n, column in columns.items() if n not in left_out})
+    if features.shape[1] == 0:
+        raise ValueError(f"{file.source}: no column besides {target!r} has two values or more")
+    for name in columns:
+        _check_feature(columns[name], name, file)
+    told = f"left out, as they have one value: {', '.join(left_out)}" if left_out else ""
+    return TableDataset(features, classes, told, Path(path).stem, file.source)
+
+
+def _table(path: str) -> FileTable:
+    source, data = file_contents(path)
+    extension = Path(path.lower().removesuffix(".gz")).suffix
+    if extension in (".parquet", ".pq"):
+        return Parquet(source, data)
+    if extension in (".jsonl", ".ndjson"):
+        return JsonLines(source, data)
+    return DelimitedText(source, data, "\t" if extension in (".tsv", ".tab") else ",")
+
+
+def _frame(file: FileTable, names: list[str]) -> pd.DataFrame:
+    table: Any = file.read(names)
+    frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
+    # Delimited text comes in dictionaries, which are categories to pandas.
+    return pd.DataFrame({name: _plain_column(frame[name]) for name in names})
+
+
+def _plain_column(column: pd.Series) -> pd.Series:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.astype(column.cat.categories.dtype if column.notna().all() else object)
+    return column
+
+
+def _numbers_if_all_are(column: pd.Series) -> pd.Series:
+    """Numbers, if every value that is there is written as one; otherwise the values as they are."""
+    if column.dtype != object and not pd.api.types.is_string_dtype(column.dtype):
+        return column
+    numbers = pd.to_numeric(column, errors="coerce")
+    is_same = numbers.notna().equals(column.notna())
+    return numbers if is_same and column.notna().any() else column.astype(object)
+
+
+def _check_target(classes: pd.Series, target: str, file: FileTable) -> None:
+    if classes.isna().any():
+        row = file.row_number(int(classes.isna().to_numpy().argmax()))
+        raise ValueError(f"{file.source}: row {row}, column {target!r}: a row without a class")
+    n_classes = classes.nunique()
+    if n_classes < 2:
+        raise ValueError(
+            f"{file.source}: column {target!r} has one class only, {classes.iloc[0]!r}; expected "
+            "two or more"
+        )
+    if n_classes > MOST_CLASSES:
+        raise ValueError(
+            f"{file.source}: column {target!r} has {n_classes:,} different values; expected a "
+            f"class, of which there may be {MOST_CLASSES}"
+        )
+
+
+def _check_feature(column: pd.Series, name: str, file: FileTable) -> None:
+    """Refuse ids and free text, which no few labels could teach anything about."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return
+    n_values, n_rows = column.nunique(), int(column.notna().sum())
+    if n_values > 20 and n_rows < LEAST_ROWS_PER_VALUE * n_values:
+        raise ValueError(
+            f"{file.source}: column {name!r} has {n_values:,} different values in {n_rows:,} rows, "
+            f"like an id: --ignore {name} leaves it out"
+        )
