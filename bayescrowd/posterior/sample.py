@@ -25,7 +25,7 @@ __all__ = ["label_posterior", "sample_posterior"]
 
 Method = Literal["gibbs", "nuts", "svi"]
 
-WARMUP = {"gibbs": 200, "nuts": 1000, "svi": 4000}
+WARMUP = {"nuts": 1000, "svi": 4000}
 """Draws that are thrown away, or steps of a fit, unless the user says how many."""
 
 _NAMES = ("Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
@@ -70,7 +70,8 @@ def sample_posterior(
         chains: number of chains, for 'svi' of separate fits; they share one device.
         draws: draws per chain.
         warmup: draws per chain that are thrown away first; without it 200 for 'gibbs', which has
-            nothing to adapt, and 1,000 for 'nuts'. For 'svi' the steps of the fit, 4,000.
+            nothing to adapt (1,000 for `hierarchical_dawid_skene`), and 1,000 for 'nuts'. For
+            'svi' the steps of the fit, 4,000.
         seed: makes the result reproducible.
         prior: the model's `Prior`; without it the model's default.
         init: where Gibbs chains start: at classes drawn from the 'votes' (even odds where there
@@ -145,7 +146,7 @@ def sample_posterior(
         problem = crowd_problem(model, data, _checked_prior(model, prior))
     key_start, key_predict = jax.random.split(jax.random.key(seed))
     kernel, read = _kernel(model, method, batch_size, progress)
-    n_warmup = warmup if warmup is not None else WARMUP[method]
+    n_warmup = warmup if warmup is not None else _default_warmup(model, method)
     state = kernel.init(
         jax.random.split(key_start, chains),
         n_warmup,
@@ -210,6 +211,10 @@ def _kernel(
     if method == "svi":
         return svi.Variational(model, batch_size, progress), svi.read_draw
     return nuts.nuts_kernel(model), nuts.read_draw
+
+
+def _default_warmup(model: ModuleType, method: Method) -> int:
+    return gibbs.CONJUGATE[model.__name__].warmup if method == "gibbs" else WARMUP[method]
 
 
 @cache  # one kernel per model, so that what was compiled for it is found again

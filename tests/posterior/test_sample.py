@@ -1,5 +1,6 @@
 """One call from labels to draws: groups, ids, determinism, edges and refusals."""
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,6 +100,13 @@ def test_results_survive_a_file(post, tmp_path):
     pd.testing.assert_frame_equal(bc.label_posterior(loaded), bc.label_posterior(post))
     assert loaded.attrs["model"] == "dawid_skene"
     assert str(bc.diagnose(loaded)) == str(bc.diagnose(post))
+
+
+def test_chains_share_a_device_and_differ(post):
+    assert jax.local_device_count() < 3
+    first, second, third = group_of(post, "posterior")["prevalence"].to_numpy()
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(second, third)
 
 
 # Determinism
@@ -212,6 +220,9 @@ BAD = [
     ({"method": "hmc"}, ValueError, "method='hmc': expected one of gibbs, nuts"),
     ({"init": "zero"}, ValueError, "init='zero': expected 'votes', 'random' or a table"),
     ({"init": pd.DataFrame({"a": [1.0]})}, ValueError, "a probability for each task and class"),
+    ({"init": pd.DataFrame(np.nan, SMALL.tasks, SMALL.classes)}, ValueError, "a probability for"),
+    ({"init": pd.DataFrame(0.0, SMALL.tasks, SMALL.classes)}, ValueError, "a probability for"),
+    ({"prior": dawid_skene.Prior(prevalence=0.0)}, ValueError, "gives no distribution"),
     ({"prior": dawid_skene.Prior(prevalence=float("nan"))}, ValueError, "prior.prevalence=nan"),
     ({"prior": dawid_skene.Prior(accuracy=float("inf"))}, ValueError, "prior.accuracy=inf"),
     ({"prior": dawid_skene.Prior(prevalence=-1.0)}, ValueError, "gives no distribution"),
@@ -244,6 +255,7 @@ MISMATCHES = [
     (naive_bayes, SMALL.to_frame(), {}, TypeError, "columns label, task, worker, a row per judge"),
     (access_path, SMALL.to_frame(), {}, ValueError, "column 'feature' is missing"),
     (access_path, SMALL, {}, TypeError, "readings came as Annotations"),
+    (naive_bayes, TABLE, {"method": "svi"}, ValueError, "'svi' fits models of crowd labels"),
 ]
 
 
