@@ -13,6 +13,7 @@ from scipy.special import betaln, logsumexp
 import bayescrowd as bc
 from bayescrowd.budgeted import access_path as module
 from bayescrowd.budgeted.access_path import AccessPathBelief, log_predictive, multisets
+from bayescrowd.budgeted.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.simulation import classification_error, learn_from_all
 from bayescrowd.models import access_path
 from bayescrowd.posterior import gibbs_readings
@@ -437,6 +438,28 @@ def test_neither_order_nor_names_of_values_matter(kind):
         one.result().classifier.predict_proba(frame),
         other.result().classifier.predict_proba(said)[["p", "q"]],
     )
+
+
+def test_budgeted_selection_reads_with_both_models():
+    policy = finished(policy_of(bc.BudgetedSelection))
+    majority, labels = (
+        model(SPACE.take([policy.space.names.index(n) for n in policy._space.names], [0, 1]), *w)
+        for model, w in ((ShrunkBelief, ()), (AccessPathBelief, (3,)))
+    )
+    for row in policy.result().history.itertuples():
+        f = policy._space.names.index(row.feature)
+        slots = policy._slots[f]
+        said = tuple(slots[policy._space.code_of(row.feature, v)] for v in row.answers)
+        for belief in (majority, labels):
+            belief.observe(f, policy._space.classes.index(row.target), said)
+    rows = np.array([[0, 0, 1], [1, 1, 1], [0, -1, -1]])
+    f = policy._select()[0]
+    slots = np.arange(policy._space.n_values[f])
+    both = [model.reader(f, slots, "mean").log_likelihood(rows) for model in (majority, labels)]
+    read = policy._belief.reader(f, slots, "mean").log_likelihood(rows)
+    np.testing.assert_allclose(read, (both[0] + both[1]) / 2)
+    with pytest.raises(ValueError, match="estimate='map'"):
+        policy.result(estimate="map")
 
 
 def test_bad_input_spends_nothing():
