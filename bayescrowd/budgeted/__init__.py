@@ -9,6 +9,8 @@ How the parts meet, from below:
   the multisets of them. `Belief.rows` are the Dirichlet rows whose credibility counts, and
   `Belief.reader` makes a `Reader`, which tells log P(labels | class) to the classifier. A new kind
   of model is a new class beside `NaiveBayesBelief` and a line in `policy.BELIEFS`.
+* `access_path`: the belief of the access path model, by Gibbs chains of each feature kept warm;
+  `access_path_mode` has its mode, `noisy_shrinkage` what `lookahead` believes of noisy labels.
 * `gain`: information gain given the chosen features, and greedy selection, from channels alone.
 * `credibility`: how well Dirichlet rows are known.
 * `ledger`: queries, answers, money, events. `Ledger.tell` is where budget is spent.
