@@ -25,6 +25,7 @@ from bayescrowd.budgeted.journal import CurveJournal, Row
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.simulation import classification_error, learn_from_all, play
 from bayescrowd.budgeted.space import CodedTable, FeatureSpace
+from bayescrowd.vocabulary import plain
 
 __all__ = ["ALL_DATA", "budget_curve", "curve_means", "paired_differences"]
 
@@ -69,6 +70,8 @@ def budget_curve(
     n_features: int | Sequence[int],
     *,
     target: Hashable | None = None,
+    strength: float = 1.0,
+    costs: Mapping[Hashable, float] | None = None,
     repeats: int = 16,
     model: str = "naive_bayes",
     labels_per_query: int = 1,
@@ -89,6 +92,8 @@ def budget_curve(
         budgets: what the labels may cost in all; one run each.
         n_features: how many features the classifier may use; one run each if several.
         target: the class column of a data frame.
+        strength: of the priors; see `FeatureSpace`.
+        costs: what one label of a feature costs, by name; 1 for those not named.
         repeats: random splits into training and test rows.
         model: of the policies that do not bring their own.
         labels_per_query: labels of the same feature of the same instance per query; test rows have
@@ -122,13 +127,13 @@ def budget_curve(
         >>> len(curve)
         4
     """
-    space = FeatureSpace.from_table(table, target=target)
+    space = FeatureSpace.from_table(table, target=target, strength=strength, costs=costs)
     setting = _Setting(
         space=space,
         table=space.code(table, target=target),
         factories=_factories(policies),
-        budgets=tuple(budgets),
-        sizes=(n_features,) if isinstance(n_features, int) else tuple(n_features),
+        budgets=tuple(plain(budget) for budget in budgets),
+        sizes=tuple(int(size) for size in np.atleast_1d(n_features)),
         model=model,
         labels_per_query=labels_per_query,
         noise=noise,
@@ -325,6 +330,8 @@ def _description(setting: _Setting) -> dict[str, Any]:
     return {
         "table": joblib.hash((setting.table.values, setting.table.target)),
         "policies": {name: repr(make) for name, make in setting.factories.items()},
+        "strength": setting.space.strength,
+        "costs": list(setting.space.label_costs()),
         "model": setting.model,
         "labels_per_query": setting.labels_per_query,
         "noise": setting.noise,

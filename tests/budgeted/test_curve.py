@@ -54,6 +54,11 @@ def test_options_sizes_and_noise_reach_the_policies(birds):
     assert (curve["spent"] <= curve["budget"]).all()
 
 
+def test_costs_count_against_the_budget(birds):
+    curve = run(birds, [bc.RoundRobin], costs={"beak": 4.0}, budgets=np.array([14]), repeats=1)
+    assert curve["spent"].tolist() == [14.0]  # two of each at 1 + 1 + 1 + 4
+
+
 def test_summaries_by_hand():
     rows = [("A", 1, 10, 0, 0.2), ("A", 1, 10, 1, 0.4), ("B", 1, 10, 0, 0.1), ("B", 1, 10, 1, 0.1)]
     curve = pd.DataFrame(rows, columns=["policy", "n_features", "budget", "repeat", "error"])
