@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayescrowd.models import ability_dawid_skene as ability_dawid_skene
     from bayescrowd.models import access_path as access_path
     from bayescrowd.models import dawid_skene as dawid_skene
     from bayescrowd.models import hierarchical_dawid_skene as hierarchical_dawid_skene
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from bayescrowd.models import mace as mace
     from bayescrowd.models import naive_bayes as naive_bayes
     from bayescrowd.models import one_coin as one_coin
+    from bayescrowd.models import worker_types as worker_types
 
 __all__ = [
+    "ability_dawid_skene",
     "access_path",
     "dawid_skene",
     "hierarchical_dawid_skene",
@@ -28,6 +31,7 @@ __all__ = [
     "mace",
     "naive_bayes",
     "one_coin",
+    "worker_types",
 ]
 
 

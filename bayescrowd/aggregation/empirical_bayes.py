@@ -78,6 +78,8 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
         True
     """
 
+    _model_name = "ability_dawid_skene"
+
     def __init__(
         self,
         *,

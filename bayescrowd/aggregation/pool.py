@@ -72,7 +72,8 @@ POOL = (
     ),
     Member("types", *_TYPES, WorkerTypesModel(), "learned", 1.0, own_rows=True),
     Member("types, label shares", *_TYPES, WorkerTypesModel(), "shares", 1.0, own_rows=True),
-    Member("difficulty", *_HARD, EmpiricalBayesModel(2), "shares", 0.25, own_rows=True),
+    # Ability alone, no rows of their own: with states to spare, rows learn the labels by heart.
+    Member("difficulty", *_HARD, EmpiricalBayesModel(2, np.inf), "learned", 0.25, own_rows=True),
 )
 """Every model, simple ones first."""
 

@@ -68,6 +68,8 @@ class WorkerTypes(RowModelAggregator):
         True
     """
 
+    _model_name = "worker_types"
+
     def __init__(
         self,
         *,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
+    DEFAULT_METHOD,
     METHODS,
     Commands,
     add_reading_options,
@@ -83,7 +85,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--method",
         type=method_name,
-        default="dawid-skene",
+        default=DEFAULT_METHOD,
         help="one of those below; default: %(default)s",
     )
     known = parser.add_argument_group("known labels (tables with a task and a label per row)")
@@ -263,6 +265,7 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "log_likelihood": estimator.log_likelihood_,
             "n_ties": estimator.n_ties_,
             "seconds": outcome.seconds,
+            "why": getattr(estimator, "why_", None),
         },
         "scores": None if outcome.scores is None else outcome.scores._asdict(),
         "classes": _records(estimator.priors_.rename_axis("class").reset_index()),
@@ -321,6 +324,8 @@ def _fit_lines(outcome: _Outcome) -> str:
         lines.append(f"  {counted(outcome.n_gold, 'task')} held to the known label (gold)")
     if estimator.n_ties_:
         lines.append(f"  {counted(estimator.n_ties_, 'tie')} broken by the seed")
+    if why := getattr(estimator, "why_", None):
+        lines += textwrap.wrap(why, 96, initial_indent="  ", subsequent_indent="  ")
     sure = int((tasks["probability"] >= 0.95).sum())
     lines.append(f"  {sure:,} of {counted(len(tasks), 'label')} at least 95% sure")
     shares = tasks["label"].value_counts(normalize=True)

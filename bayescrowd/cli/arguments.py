@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from bayescrowd.annotations import Annotations
 
 __all__ = [
+    "DEFAULT_METHOD",
     "METHODS",
     "Commands",
     "Parser",
@@ -51,6 +52,10 @@ METHODS = {
     "spectral": Method("SpectralDawidSkene", "Dawid–Skene from a start by moments"),
 }
 """Every method by the name a user types; the default, then simple ones first."""
+
+
+DEFAULT_METHOD = "auto"
+"""What is used unless the user says otherwise."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,7 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayescrowd.cli.arguments import METHODS, Commands, make_estimator, natural_number
+from bayescrowd.cli.arguments import (
+    DEFAULT_METHOD,
+    METHODS,
+    Commands,
+    make_estimator,
+    natural_number,
+)
 from bayescrowd.cli.text import aligned
 
 if TYPE_CHECKING:
@@ -66,7 +72,7 @@ class _Outcome(NamedTuple):
     table: pd.DataFrame
     """Indexed by method: accuracy, log_likelihood (nats), seconds."""
     best: str
-    """The method with the highest likelihood: what a user without a truth can see."""
+    """The default method, which a user without a truth would take."""
     reference: float
     """Accuracy of the labels that are most probable under the true parameters."""
     workers: pd.DataFrame
@@ -129,7 +135,7 @@ def _outcome(seed: int) -> _Outcome:
             "seconds": time.perf_counter() - start,
         }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
-    best = str(table["log_likelihood"].idxmax())
+    best = DEFAULT_METHOD
     return _Outcome(
         data=data,
         fitted=fitted,
@@ -270,8 +276,16 @@ def _method_text(outcome: _Outcome) -> str:
         "What the methods make of it. They do not see the truth; accuracy is the share of right "
         "labels.\n"
         f"{aligned(rows, left=(0, 4))}\n"
-        f"The highest log-likelihood (nats), which needs no truth, is that of {outcome.best}."
+        f"The default is {outcome.best}.\n{_why(outcome)}"
     )
+
+
+def _why(outcome: _Outcome) -> str:
+    """What the default says for itself, in lines of its own."""
+    import textwrap
+
+    why = getattr(outcome.fitted[outcome.best], "why_", "")
+    return "\n".join(textwrap.wrap(f"It says: {why}", 100)) if why else ""
 
 
 def _worker_text(outcome: _Outcome) -> str:

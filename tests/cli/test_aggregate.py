@@ -78,7 +78,7 @@ def test_majority_vote_by_hand(folder):
 
 def test_files_hold_what_the_estimator_finds(bluebird):
     assert main(["aggregate", "labels.csv", "--out", "tasks.csv", "--workers", "workers.csv"]) == 0
-    est = bc.DawidSkene().fit(bluebird.annotations)
+    est = bc.AutoAggregator().fit(bluebird.annotations)
     tasks = pd.read_csv("tasks.csv").set_index("task")
     workers = pd.read_csv("workers.csv", keep_default_na=False)
     assert tasks["label"].tolist() == est.labels_.tolist()
@@ -94,14 +94,15 @@ def test_summary_and_scores(bluebird, capsys):
     lines = [" ".join(line.split()) for line in captured.out.splitlines()]
     assert lines[0] == "labels.csv: 4,212 labels of 108 tasks by 39 workers, 2 classes"
     scores = bc.metrics.score_table(
-        bc.DawidSkene().fit(bluebird.annotations).probas_, bluebird.truth
+        bc.AutoAggregator().fit(bluebird.annotations).probas_, bluebird.truth
     )
     assert "scored on 108 tasks of truth.csv" in lines
     assert f"accuracy {scores.accuracy:.4f}" in lines
     assert f"macro-F1 {scores.macro_f1:.4f}" in lines
     assert f"Brier score {scores.brier:.4f}" in lines
     assert f"expected calibration error {scores.ece:.4f}" in lines
-    assert any(line.startswith("dawid-skene: converged after") for line in lines)
+    assert any(line.startswith("auto: log-likelihood") for line in lines)
+    assert any(line.startswith("Enough labels per worker (108 in the median)") for line in lines)
     assert any(line.startswith("flagged:") and "39 workers" in line for line in lines)
 
 
@@ -122,7 +123,8 @@ def test_json_document(bluebird, capsys):
         *("bayescrowd", "method", "input", "fit", "scores", "classes", "tasks", "workers")
     ]
     assert document["bayescrowd"] == bc.__version__
-    assert document["method"] == "dawid-skene"
+    assert document["method"] == "auto"
+    assert document["fit"]["why"].startswith("Enough labels per worker")
     assert document["input"]["n_labels"] == 4212
     assert document["fit"]["converged"] is True
     assert set(document["scores"]) >= {"n", "accuracy", "macro_f1", "brier", "ece"}
@@ -226,7 +228,7 @@ def test_duplicates(folder, capsys):
 
 
 def test_stopping_early_is_said(bluebird, capsys):
-    assert main(["aggregate", "labels.csv", "--n-iter", "2"]) == 0
+    assert main(["aggregate", "labels.csv", "--method", "dawid-skene", "--n-iter", "2"]) == 0
     captured = capsys.readouterr()
     assert "NOT converged after 2 iterations" in captured.out
     assert captured.err.startswith("bayescrowd: warning: DawidSkene stopped after n_iter=2")
@@ -238,7 +240,8 @@ def test_seed_and_restarts_reach_the_estimator(folder, monkeypatch):
     monkeypatch.setattr(
         bc.DawidSkene, "_check_parameters", lambda self: seen.update(self.get_params())
     )
-    assert main(["aggregate", "labels.csv", "--seed", "5", "--n-init", "3", "--n-iter", "40"]) == 0
+    options = ["--method", "dawid-skene", "--seed", "5", "--n-init", "3", "--n-iter", "40"]
+    assert main(["aggregate", "labels.csv", *options]) == 0
     assert (seen["seed"], seen["n_init"], seen["n_iter"]) == (5, 3, 40)
 
 
@@ -251,7 +254,7 @@ def test_progress_only_on_a_terminal(bluebird, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["aggregate", "labels.csv"]) == 0
     assert "reading labels.csv" in terminal.getvalue()
-    assert "dawid-skene: " in terminal.getvalue()
+    assert "auto: " in terminal.getvalue()
     monkeypatch.setattr(sys, "stderr", quiet := io.StringIO())
     assert main(["aggregate", "labels.csv"]) == 0
     assert quiet.getvalue() == ""

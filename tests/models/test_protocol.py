@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 from bayescrowd import models
 from bayescrowd.models import (
+    ability_dawid_skene,
     access_path,
     dawid_skene,
     hierarchical_dawid_skene,
@@ -22,9 +23,13 @@ from bayescrowd.models import (
     mace,
     naive_bayes,
     one_coin,
+    worker_types,
 )
 
-CROWDS = [dawid_skene, hierarchical_dawid_skene, item_difficulty, mace, one_coin]
+CROWDS = [
+    *(dawid_skene, hierarchical_dawid_skene, ability_dawid_skene, worker_types),
+    *(item_difficulty, mace, one_coin),
+]
 TABLES = [access_path, naive_bayes]
 N_ITEMS = 1000
 N_WORKERS = 6
@@ -92,6 +97,15 @@ def params_of(module, seed):
             jnp.asarray(rng.gamma(4.0, 2.0, size=3)),
             rows(rng, N_WORKERS, 3, 3),
         ],
+        ability_dawid_skene: lambda: [
+            jnp.asarray(rng.normal(1.0, 0.5, size=3)),
+            jnp.asarray(0.8),
+            jnp.asarray(rng.normal(0.0, 0.8, size=N_WORKERS)),
+            rows(rng, 3, 3),
+            jnp.asarray(5.0),
+            rows(rng, N_WORKERS, 3, 3),
+        ],
+        worker_types: lambda: [rows(rng, 3), rows(rng, 3, 3, 3), rows(rng, N_WORKERS, 3, 3)],
         item_difficulty: lambda: [
             jnp.asarray(rng.normal(0.5, 1.0, size=N_WORKERS)),
             jnp.asarray(rng.normal(0.0, 1.0, size=N_ITEMS)),

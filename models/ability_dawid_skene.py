@@ -1,0 +1,242 @@
+"""Dawid and Skene's model with rows that worker ability and the crowd's errors regularise.
+
+An item i has a true class ``z_i ~ Categorical(p)``; worker k answers l to an item of class j with
+probability ``pi[k, j, l]``. The workers' rows scatter around bases that ability makes,
+
+    logit a[k, j] = c[j] + b[k],               b[k] ~ Normal(0, v)
+    B[k, j, j] = a[k, j],                      B[k, j, l] = (1 - a[k, j]) o[j, l]  for l != j
+    pi[k, j] ~ Dirichlet(s B[k, j]).
+
+``c`` is how easy the classes are, ``b`` how able the workers, ``o`` what the crowd takes a class
+for when it errs, and ``s`` the number of pseudo-labels that a base is worth: workers with few
+labels are judged by their ability, which all classes share, those with many by their own rows. The
+estimator of the same model is `bayescrowd.EmpiricalBayesDawidSkene`.
+
+Unlike in `hierarchical_dawid_skene` workers differ in ability even where their rows are pooled
+firmly. The rows are conjugate given their bases (`confusion_concentration`), the rest is not. The
+prior means of ``c`` lie above zero, which breaks the symmetry of the true classes.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import sigmoid, softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.models import dawid_skene
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = [
+    "Labels",
+    "Params",
+    "Prior",
+    "Simulation",
+    "base",
+    "confusion_concentration",
+    "label_log_joint",
+    "label_posterior",
+    "model",
+    "simulate",
+    "simulate_labels",
+]
+
+
+class Params(NamedTuple):
+    """Parameters; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each true class (p)."""
+    easiness: Float[Array, " cls"]
+    """Log odds of a right answer by a worker of middling ability (c)."""
+    spread: Float[Array, ""]
+    """Standard deviation of the abilities, in logits (square root of v)."""
+    ability: Float[Array, " worker"]
+    """Ability of each worker, in logits (b)."""
+    mistaken: Float[Array, "cls cls"]
+    """What a class is taken for, [true, observed]; o is this without the diagonal, scaled."""
+    strength: Float[Array, ""]
+    """Pseudo-labels that a base is worth in each row (s)."""
+    confusion: Float[Array, "worker cls cls"]
+    """Probability of each answer, indexed [worker, true, observed] (pi)."""
+
+
+class Prior(NamedTuple):
+    """Dirichlet, normal and log-normal priors.
+
+    The median worker is right with probability 0.73; 90 % of strengths lie between 1.2 and 31
+    pseudo-labels.
+    """
+
+    prevalence: float = 3.0
+    """Pseudo-items of each class."""
+    easiness: float = 1.0
+    """Mean log odds of a right answer."""
+    easiness_scale: float = 1.0
+    """Standard deviation of the classes' log odds."""
+    spread: float = 1.0
+    """Scale of the half-normal prior of the abilities' standard deviation."""
+    mistaken: float = 1.0
+    """Pseudo-labels of each answer in what a class is taken for."""
+    strength: float = 6.0
+    """Median strength, in pseudo-labels."""
+    log_strength_scale: float = 1.0
+    """Standard deviation of the logarithm of the strength."""
+
+
+class Simulation(NamedTuple):
+    """A crowd drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """True class of each item."""
+    labels: Labels
+    """What the workers answered."""
+
+
+def model(
+    labels: Labels,
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and the labels, true classes summed out.
+
+    Plates: ``prevalence``, ``spread`` and ``strength``; ``easiness`` and ``mistaken`` in the plate
+    ``cls``, the true class; ``ability`` in the plate ``worker``; ``confusion`` in both; the labels'
+    marginal density, one term per item, in the plate ``item``.
+
+    Args:
+        labels: the observed labels.
+        n_items: number of items, those without a label among them.
+        n_workers: number of workers, those without a label among them.
+        n_classes: number of classes, at least 2, those that nobody chose among them.
+        prior: means, scales and pseudo-counts of the priors.
+    """
+    workers = numpyro.plate("worker", n_workers, dim=-2)
+    classes = numpyro.plate("cls", n_classes, dim=-1)
+    prevalence = numpyro.sample("prevalence", dist.Dirichlet(_even(prior.prevalence, n_classes)))
+    spread = numpyro.sample("spread", dist.HalfNormal(prior.spread))
+    strength = numpyro.sample("strength", _strength_prior(prior))
+    with classes:
+        easiness = numpyro.sample("easiness", dist.Normal(prior.easiness, prior.easiness_scale))
+        mistaken = numpyro.sample("mistaken", dist.Dirichlet(_even(prior.mistaken, n_classes)))
+    with numpyro.plate("worker", n_workers, dim=-1):
+        ability = numpyro.sample("ability", dist.Normal(0.0, spread))
+    concentration = confusion_concentration(easiness, ability, mistaken, strength)
+    with workers, classes:
+        confusion = numpyro.sample("confusion", dist.Dirichlet(concentration))
+    params = Params(prevalence, easiness, spread, ability, mistaken, strength, confusion)
+    with numpyro.plate("item", n_items, dim=-1):
+        log_joint = label_log_joint(params, labels, n_items=n_items)
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Log density of each item's labels together with each true class.
+
+    ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their bases
+    say nothing more.
+    """
+    return dawid_skene.label_log_joint(_rows_alone(params), labels, n_items=n_items)
+
+
+def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Probability of each item's true class given the parameters."""
+    return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, true classes and the labels.
+
+    Args:
+        rng_key: the source of randomness.
+        item: which item each label is about.
+        worker: who gives each label, paired with `item`.
+        n_items: number of items.
+        n_workers: number of workers.
+        n_classes: number of classes, at least 2.
+        prior: means, scales and pseudo-counts of the priors.
+    """
+    keys = jax.random.split(rng_key, 8)
+    key_prevalence, key_easiness, key_spread, key_ability = keys[:4]
+    key_mistaken, key_strength, key_confusion, key_labels = keys[4:]
+    easiness = dist.Normal(prior.easiness, prior.easiness_scale).sample(key_easiness, (n_classes,))
+    spread = dist.HalfNormal(prior.spread).sample(key_spread)
+    ability = spread * jax.random.normal(key_ability, (n_workers,))
+    mistaken = dist.Dirichlet(_even(prior.mistaken, n_classes)).sample(key_mistaken, (n_classes,))
+    strength = _strength_prior(prior).sample(key_strength)
+    concentration = confusion_concentration(easiness, ability, mistaken, strength)
+    params = Params(
+        prevalence=dist.Dirichlet(_even(prior.prevalence, n_classes)).sample(key_prevalence),
+        easiness=easiness,
+        spread=spread,
+        ability=ability,
+        mistaken=mistaken,
+        strength=strength,
+        confusion=dist.Dirichlet(concentration).sample(key_confusion),
+    )
+    return simulate_labels(key_labels, params, item, worker, n_items=n_items)
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
+    drawn = dawid_skene.simulate_labels(rng_key, _rows_alone(params), item, worker, n_items=n_items)
+    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+
+
+def base(
+    easiness: Float[Array, " cls"],
+    ability: Float[Array, " worker"],
+    mistaken: Float[Array, "cls cls"],
+) -> Float[Array, "worker cls cls"]:
+    """What the workers' rows scatter around, indexed [worker, true, observed] (B)."""
+    is_right = jnp.eye(len(easiness), dtype=bool)
+    wrong = jnp.where(is_right, 0.0, mistaken)
+    wrong = wrong / wrong.sum(axis=-1, keepdims=True)
+    right = sigmoid(easiness + ability[:, None])[:, :, None]
+    return jnp.where(is_right, right, (1 - right) * wrong)
+
+
+def confusion_concentration(
+    easiness: Float[Array, " cls"],
+    ability: Float[Array, " worker"],
+    mistaken: Float[Array, "cls cls"],
+    strength: Float[Array, ""],
+) -> Float[Array, "worker cls cls"]:
+    """Dirichlet concentrations of the workers' rows, [worker, true, observed] (s B)."""
+    return strength * base(easiness, ability, mistaken)
+
+
+def _rows_alone(params: Params) -> dawid_skene.Params:
+    return dawid_skene.Params(params.prevalence, params.confusion)
+
+
+def _even(pseudo_count: float, n_classes: int) -> Float[Array, " cls"]:
+    return jnp.full(n_classes, pseudo_count)
+
+
+def _strength_prior(prior: Prior) -> dist.LogNormal:
+    return dist.LogNormal(jnp.log(prior.strength), prior.log_strength_scale)

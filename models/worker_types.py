@@ -1,0 +1,243 @@
+"""Dawid and Skene's model with workers of a few types.
+
+An item i has a true class ``z_i ~ Categorical(p)``; worker k answers l to an item of class j with
+probability ``pi[k, j, l]``. A worker is of type ``g_k ~ Categorical(rho)``, and the rows of the
+workers of a type scatter around the type's,
+
+    pi[k, j] ~ Dirichlet(s T[g_k, j]),
+
+with ``s`` pseudo-labels, which are fixed. A type is learned from all its workers, so that spammers,
+careless workers and experts are told apart after few labels. The estimator of the same model is
+`bayescrowd.WorkerTypes`; the community models of Venanzi et al. (2014), "Community-based Bayesian
+aggregation models for crowdsourcing", WWW, have normal logits in place of Dirichlet rows.
+
+The types are summed out: a worker's rows have a mixture of densities, stated as a factor on rows
+that are uniform by themselves, so that they keep an axis per plate. Types are exchangeable, and
+chains may number them differently; the workers' rows and the labels do not depend on it. A type's
+row is expected to be right more often than wrong, which breaks the symmetry of the true classes.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.models import dawid_skene
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = [
+    "Labels",
+    "Params",
+    "Prior",
+    "Simulation",
+    "confusion_concentration",
+    "label_log_joint",
+    "label_posterior",
+    "model",
+    "simulate",
+    "simulate_labels",
+    "type_log_joint",
+]
+
+
+class Params(NamedTuple):
+    """Parameters; the field names are the names of the model's sites."""
+
+    prevalence: Float[Array, " cls"]
+    """Probability of each true class (p)."""
+    share: Float[Array, " type"]
+    """Probability of each type (rho)."""
+    types: Float[Array, "type cls cls"]
+    """The types' confusion matrices, indexed [type, true, observed] (T)."""
+    confusion: Float[Array, "worker cls cls"]
+    """Probability of each answer, indexed [worker, true, observed] (pi)."""
+
+
+class Prior(NamedTuple):
+    """Dirichlet priors, the number of types and their strength."""
+
+    prevalence: float = 3.0
+    """Pseudo-items of each class."""
+    share: float = 2.0
+    """Pseudo-workers of each type."""
+    n_types: int = 3
+    """Number of types."""
+    n_pseudo_labels: float = 4.0
+    """Pseudo-labels in each row of a type's matrix."""
+    accuracy: float = 0.6
+    """Share of them on the diagonal, the wrong classes sharing the rest evenly."""
+    strength: float = 8.0
+    """Pseudo-labels that a type is worth in each row of a worker (s)."""
+
+
+class Simulation(NamedTuple):
+    """A crowd drawn from the model."""
+
+    params: Params
+    """The parameters behind it."""
+    truth: Int[Array, " item"]
+    """True class of each item."""
+    labels: Labels
+    """What the workers answered."""
+
+
+def model(
+    labels: Labels,
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> None:
+    """State the joint density of the parameters and the labels, types and true classes summed out.
+
+    Plates: ``prevalence`` and ``share``; ``types`` in the plates ``type`` and ``cls``, the true
+    class; ``confusion`` in the plates ``worker`` and ``cls``, with the factor ``membership``; the
+    labels' marginal density, one term per item, in the plate ``item``.
+
+    Args:
+        labels: the observed labels.
+        n_items: number of items, those without a label among them.
+        n_workers: number of workers, those without a label among them.
+        n_classes: number of classes, at least 2, those that nobody chose among them.
+        prior: pseudo-counts of the priors, number and strength of the types.
+    """
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
+    share = numpyro.sample("share", _share_prior(prior))
+    with numpyro.plate("type", prior.n_types, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
+        types = numpyro.sample("types", _types_prior(prior, n_classes))
+    with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
+        uniform = dist.Dirichlet(jnp.ones(n_classes))
+        confusion = numpyro.sample("confusion", uniform)
+    by_type = _confusion_prior(share, types, prior).log_prob(confusion)
+    numpyro.factor("membership", by_type.sum() - uniform.log_prob(confusion).sum())
+    params = Params(prevalence, share, types, confusion)
+    with numpyro.plate("item", n_items, dim=-1):
+        log_joint = label_log_joint(params, labels, n_items=n_items)
+        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+
+
+def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Log density of each item's labels together with each true class.
+
+    ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their types
+    say nothing more.
+    """
+    return dawid_skene.label_log_joint(_rows_alone(params), labels, n_items=n_items)
+
+
+def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+    """Probability of each item's true class given the parameters."""
+    return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
+
+
+def simulate(
+    rng_key: PRNGKeyArray,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+    n_workers: int,
+    n_classes: int,
+    prior: Prior = Prior(),
+) -> Simulation:
+    """Draw parameters from the prior, true classes and the labels.
+
+    Args:
+        rng_key: the source of randomness.
+        item: which item each label is about.
+        worker: who gives each label, paired with `item`.
+        n_items: number of items.
+        n_workers: number of workers.
+        n_classes: number of classes, at least 2.
+        prior: pseudo-counts of the priors, number and strength of the types.
+    """
+    key_prevalence, key_share, key_types, key_member, key_confusion, key_labels = jax.random.split(
+        rng_key, 6
+    )
+    share = _share_prior(prior).sample(key_share)
+    types = _types_prior(prior, n_classes).sample(key_types, (prior.n_types,))
+    member = dist.Categorical(share).sample(key_member, (n_workers,))
+    concentration = confusion_concentration(types[member], prior)
+    params = Params(
+        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        share=share,
+        types=types,
+        confusion=dist.Dirichlet(concentration).sample(key_confusion),
+    )
+    return simulate_labels(key_labels, params, item, worker, n_items=n_items)
+
+
+def simulate_labels(
+    rng_key: PRNGKeyArray,
+    params: Params,
+    item: Int[Array, " label"],
+    worker: Int[Array, " label"],
+    *,
+    n_items: int,
+) -> Simulation:
+    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
+    drawn = dawid_skene.simulate_labels(rng_key, _rows_alone(params), item, worker, n_items=n_items)
+    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+
+
+def type_log_joint(
+    share: Float[Array, " type"],
+    types: Float[Array, "type cls cls"],
+    counts: Float[Array, "worker cls cls"],
+    prior: Prior = Prior(),
+) -> Float[Array, "worker type"]:
+    """Log density of each worker's counts together with each type, rows integrated out.
+
+    A worker of type g whose labels on items of known class have the counts n[k, j, l] has, up to
+    the order of the labels, the Dirichlet-multinomial density with parameters ``s T[g, j]`` in
+    each row.
+
+    Args:
+        share: probability of each type.
+        types: the types' confusion matrices.
+        counts: labels, indexed [worker, true, observed].
+        prior: the strength of the types.
+    """
+    concentration = confusion_concentration(types, prior)[:, None]
+    rows = jax.scipy.special.gammaln(counts + concentration).sum(axis=-1)
+    rows -= jax.scipy.special.gammaln(concentration).sum(axis=-1)
+    rows += jax.scipy.special.gammaln(prior.strength)
+    rows -= jax.scipy.special.gammaln(counts.sum(axis=-1) + prior.strength)
+    return jnp.log(share) + rows.sum(axis=-1).T
+
+
+def confusion_concentration(
+    types: Float[Array, "*batch cls cls"], prior: Prior
+) -> Float[Array, "*batch cls cls"]:
+    """Dirichlet concentrations of the rows of workers of these types (s T)."""
+    return prior.strength * types
+
+
+def _rows_alone(params: Params) -> dawid_skene.Params:
+    return dawid_skene.Params(params.prevalence, params.confusion)
+
+
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _share_prior(prior: Prior) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(prior.n_types, prior.share))
+
+
+def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    of_rows = dawid_skene.Prior(n_pseudo_labels=prior.n_pseudo_labels, accuracy=prior.accuracy)
+    return dist.Dirichlet(dawid_skene.confusion_concentration(of_rows, n_classes))
+
+
+def _confusion_prior(
+    share: Float[Array, " type"], types: Float[Array, "type cls cls"], prior: Prior
+) -> dist.MixtureSameFamily:
+    rows = dist.Dirichlet(confusion_concentration(types, prior)).to_event(1)
+    return dist.MixtureSameFamily(dist.Categorical(share), rows)
