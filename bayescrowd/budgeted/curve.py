@@ -9,7 +9,7 @@ classes' prior is their frequency among the training rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -66,8 +66,8 @@ class _Part(NamedTuple):
 def budget_curve(
     policies: Sequence[type[Policy]] | Mapping[str, Factory],
     table: Any,
-    budgets: Sequence[float],
-    n_features: int | Sequence[int],
+    budgets: Iterable[float],
+    n_features: int | Iterable[int],
     *,
     target: Hashable | None = None,
     strength: float = 1.0,
@@ -133,7 +133,7 @@ def budget_curve(
         table=space.code(table, target=target),
         factories=_factories(policies),
         budgets=tuple(plain(budget) for budget in budgets),
-        sizes=tuple(int(size) for size in np.atleast_1d(n_features)),
+        sizes=(n_features,) if isinstance(n_features, int) else tuple(map(int, n_features)),
         model=model,
         labels_per_query=labels_per_query,
         noise=noise,
