@@ -5,8 +5,8 @@
 `run` plays whole runs of policies on a simulated table: 3 values per feature, 2 classes, 3 features
 of 20 that tell something, 30 % of the labels wrong. A step is a question with its labels: ask,
 answer, tell; `warm` is the best run of a policy. Policies share what is compiled: the first run of
-all, `cold`, has compilation in it. `step` moves one feature on, learning and drawing, while the others have no answers
-or many each: the two must cost the same.
+all, `cold`, has compilation in it. `step` moves one feature on, learning and drawing, while the
+others have no answers or many each: the two must cost the same.
 """
 
 from __future__ import annotations
