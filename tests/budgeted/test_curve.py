@@ -55,7 +55,7 @@ def test_options_sizes_and_noise_reach_the_policies(birds):
 
 
 def test_costs_count_against_the_budget(birds):
-    curve = run(birds, [bc.RoundRobin], costs={"beak": 4.0}, budgets=np.array([14]), repeats=1)
+    curve = run(birds, [bc.RoundRobin], costs={"beak": 4.0}, budgets=np.array([14.0]), repeats=1)
     assert curve["spent"].tolist() == [14.0]  # two of each at 1 + 1 + 1 + 4
 
 
