@@ -28,6 +28,7 @@ class _ByTrainingError(RegressorMixin, RepeatSelector):
     """Greedy forward selection of features made of the judgements."""
 
     average: Average = "mean"
+    score = RepeatSelector.score  # by object; scikit-learn's goes by place
 
     def __init__(self, budget: float = 30, *, costs: Costs = None, ridge: float = 0.0) -> None:
         self.budget = budget

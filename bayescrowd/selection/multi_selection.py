@@ -131,6 +131,8 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
         {0: 5.1, 1: 1.1, 6: 0.2}
     """
 
+    score = RepeatSelector.score  # by object; scikit-learn's goes by place
+
     def posterior(self, judgements: Any, y: Any, **options: Any) -> Any:
         """Draws of a hierarchical model of the judgements: how sure is all this?
 

@@ -84,6 +84,8 @@ class Predictor(NamedTuple):
         counts: Int[np.ndarray, "object attribute"],
     ) -> Float[np.ndarray, "object target"]:
         """The prediction from each object's averages, of which NaN are missing."""
+        if len(self.repeats) == 0:
+            return np.tile(self.target_mean, (len(counts), 1))
         centred = np.where(counts > 0, averages - self.mean, 0.0)
         patterns, which = np.unique(np.minimum(counts, self.repeats), axis=0, return_inverse=True)
         predicted = np.tile(self.target_mean, (len(counts), 1))
@@ -275,8 +277,7 @@ class RepeatSelector(BaseEstimator):
         averages = object_averages(data, self.average)
         centred = averages - averages.mean(axis=0)
         noise = self._moments.noise[places]
-        most = noise.shape[1] - 1
-        at_counts = noise[np.arange(len(places)), np.minimum(data.counts, most)].mean(axis=0)
+        at_counts = _noise_at(noise, data.counts).mean(axis=0)
         covariance = centred.T @ centred / data.n_objects - np.diag(at_counts)
         self._predictor = Predictor(
             repeats.to_numpy(),
@@ -337,6 +338,8 @@ class RepeatSelector(BaseEstimator):
         self, places: Int[np.ndarray, " member"], repeats: Int[np.ndarray, " member"]
     ) -> Float[np.ndarray, " member"]:
         """What each attribute adds if no more than these judgements may be bought."""
+        if len(places) == 0:
+            return np.zeros(0)
         steps = repeated_steps(self._moments.noise[places], self._costs[places])
         beyond = np.arange(steps.noise.shape[1]) >= repeats[:, None]
         path = greedy_path(
@@ -430,6 +433,15 @@ def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Raise ValueError unless a parameter has one of its values."""
     if value not in known:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+
+
+def _noise_at(
+    noise: Float[np.ndarray, "attribute repeat"], counts: Int[np.ndarray, "object attribute"]
+) -> Float[np.ndarray, "object attribute"]:
+    """Variance of averages of so many judgements; beyond the table it falls as 1 / n."""
+    most = noise.shape[1] - 1
+    known = np.minimum(counts, most)
+    return noise[np.arange(len(noise)), known] * (known / counts)
 
 
 def _lacking(data: Judgements, wanted: Int[np.ndarray, " attribute"]) -> pd.DataFrame:
