@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 DEFAULT = "dawid_skene,hierarchical_dawid_skene,one_coin,mace"
-"""The models that integrate over whatever belongs to one task."""
+"""The models with a Gibbs sampler, which is quick."""
 
 LEAST_DIFFERENCE = 4.0
 """Nats below which a difference means nothing, whatever its standard error (Sivula et al. 2020)."""

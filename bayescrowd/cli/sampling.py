@@ -30,6 +30,8 @@ __all__ = [
 MODELS = {
     "dawid_skene": "a confusion matrix per worker",
     "hierarchical_dawid_skene": "the same, drawn from the crowd's: for few labels per worker",
+    "ability_dawid_skene": "the same, drawn around each worker's ability",
+    "worker_types": "the same, drawn from a few types of workers",
     "one_coin": "one accuracy per worker",
     "mace": "workers who know or spam",
     "item_difficulty": "worker ability and task difficulty (GLAD)",

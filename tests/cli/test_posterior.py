@@ -11,6 +11,7 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.cli import main
+from bayescrowd.cli.sampling import MODELS
 from bayescrowd.posterior import sample
 from bayescrowd.posterior.container import group_names, group_of, load
 
@@ -212,6 +213,12 @@ def test_bad_input_in_one_line(again, tmp_path, capsys, arguments, message):
     assert message in refused(capsys, *arguments)
     assert again == []
     assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "truth.csv", "empty.csv"}
+
+
+def test_every_model_of_crowd_labels_is_offered():
+    modules = {name: getattr(bc.models, name) for name in bc.models.__all__}
+    crowds = {name for name, module in modules.items() if hasattr(module, "Labels")}
+    assert set(MODELS) == crowds
 
 
 def test_help(capsys):
