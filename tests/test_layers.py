@@ -13,7 +13,7 @@ LAYERS = [
     {
         *{"reading", "file_tables", "platform_exports", "writing"},
         *{"simulate", "designs", "hard_items", "dataset", "ct_slices", "datasets", "metrics"},
-        *{"feature_table", "information"},
+        *{"feature_table", "information", "cub_birds"},
     },
     {"models"},
     {"aggregation", "mixture"},

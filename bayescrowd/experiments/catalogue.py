@@ -197,9 +197,16 @@ _ENTRIES = [
         "bleafs",
         "Figure 6",
         "error against budget, access path",
+        module=f"{_HOME}.bleafs_figure6",
         remark="6b and 6c on a simulation where the workers' labels of CUB-200 are not at hand",
     ),
-    Published("bleafs-figure7", "bleafs", "Figure 7", "error against noise"),
+    Published(
+        "bleafs-figure7",
+        "bleafs",
+        "Figure 7",
+        "error against noise",
+        module=f"{_HOME}.bleafs_figure7",
+    ),
     Published(
         "multiselection-figures12",
         "multiselection",
