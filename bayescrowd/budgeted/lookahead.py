@@ -92,6 +92,12 @@ def expected_accuracy(
 class BudgetedSelection(Policy):
     """Look ahead: ask where answers would improve the final classifier most. The default.
 
+    Mean test errors over 64 fresh paired splits, beside the best of `RoundRobin`, `BiasedRobin`,
+    `TsGreedy` and `BLeafs`, picked afterwards for each budget, on breast-cancer with two features:
+    .100, .077, .062, .059 against .128, .103, .076, .066 at budgets of 50, 100, 200, 400; and on
+    nursery with two features: .267, .229, .187 against .292, .249, .190 at 100, 200, 400. With very
+    rare classes it is about as good as they are, not better.
+
     Args:
         space: classes, features, costs. Its prior's strength is not used: `shrinkage` has priors
             of its own.
