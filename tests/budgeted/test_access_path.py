@@ -440,24 +440,27 @@ def test_neither_order_nor_names_of_values_matter(kind):
     )
 
 
-def test_budgeted_selection_reads_with_both_models():
+def test_budgeted_selection_weighs_both_models_by_what_they_foretold():
     policy = finished(policy_of(bc.BudgetedSelection))
-    majority, labels = (
-        model(SPACE.take([policy.space.names.index(n) for n in policy._space.names], [0, 1]), *w)
-        for model, w in ((ShrunkBelief, ()), (AccessPathBelief, (3,)))
-    )
-    for row in policy.result().history.itertuples():
-        f = policy._space.names.index(row.feature)
-        slots = policy._slots[f]
-        said = tuple(slots[policy._space.code_of(row.feature, v)] for v in row.answers)
-        for belief in (majority, labels):
-            belief.observe(f, policy._space.classes.index(row.target), said)
-    rows = np.array([[0, 0, 1], [1, 1, 1], [0, -1, -1]])
+    own = policy._space
+    models, scores = (ShrunkBelief(own), AccessPathBelief(own, 3)), np.zeros(2)
     f = policy._select()[0]
-    slots = np.arange(policy._space.n_values[f])
-    both = [model.reader(f, slots, "mean").log_likelihood(rows) for model in (majority, labels)]
+    slots = np.arange(own.n_values[f])
+    for row in policy.result().history.itertuples():
+        if row.feature != own.names[f]:
+            continue
+        cls = own.classes.index(row.target)
+        said = tuple(policy._slots[f][own.code_of(row.feature, v)] for v in row.answers)
+        for m, model in enumerate(models):
+            likelihood = np.exp(model.reader(f, slots, "mean").log_likelihood(np.array([said]))[0])
+            joint = own.class_prior * likelihood
+            scores[m] += np.log(joint[cls] / joint.sum())
+            model.observe(f, cls, said)
+    rows = np.array([[0, 0, 1], [1, 1, 1], [0, -1, -1], [-1, -1, -1]])
+    one, other = (model.reader(f, slots, "mean").log_likelihood(rows) for model in models)
+    weight = 1 / (1 + np.exp(scores[0] - scores[1]))
     read = policy._belief.reader(f, slots, "mean").log_likelihood(rows)
-    np.testing.assert_allclose(read, (both[0] + both[1]) / 2)
+    np.testing.assert_allclose(read, (1 - weight) * one + weight * other, atol=1e-12)
     with pytest.raises(ValueError, match="estimate='map'"):
         policy.result(estimate="map")
 
