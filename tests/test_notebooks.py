@@ -24,7 +24,7 @@ def _marked(path: Path) -> object:
     return pytest.param(path, marks=marks, id=path.stem)
 
 
-@pytest.mark.parametrize("path", map(_marked, NOTEBOOKS))
+@pytest.mark.parametrize("path", [_marked(path) for path in NOTEBOOKS])
 def test_a_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     for name in notebook.metadata.get("bayescrowd", {}).get("datasets", []):
