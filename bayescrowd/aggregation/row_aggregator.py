@@ -44,7 +44,7 @@ from bayescrowd.annotations import Annotations
 
 __all__ = ["CompactAggregation", "RowAggregator", "RowModelAggregator", "posterior_of_new"]
 
-BLOCK_ENTRIES = 1 << 21
+BLOCK_ENTRIES = 1 << 18
 """Entries of confusion matrices that are made at a time."""
 
 Itself = TypeVar("Itself", bound="RowAggregator")

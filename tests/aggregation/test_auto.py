@@ -1,0 +1,185 @@
+"""The default: its figures on public crowds, its promises, and crowds it is meant to survive."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescrowd as bc
+from bayescrowd.aggregation import auto
+from bayescrowd.aggregation.pool import POOL, fit_members
+from bayescrowd.aggregation.protocol import vote_shares
+from bayescrowd.aggregation.row_models import by_class
+from bayescrowd.aggregation.symbols import Symbols
+
+SIMPLE = (bc.MajorityVote, bc.OneCoinDawidSkene, bc.DawidSkene)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return bc.simulate.crowd(150, 12, 3, labels_per_task=5, accuracy=0.7, spammers=0.2, seed=4)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return bc.AutoAggregator().fit(data.annotations)
+
+
+# What it is.
+
+
+def test_the_answer_is_the_tempered_average_of_models_and_votes(data, fitted):
+    ann = data.annotations
+    symbols = Symbols(ann)
+    votes = vote_shares(ann, symbols.fixed)
+    fits = fit_members(POOL, symbols, votes, n_iter=50, tol=1e-4)
+    weights = fitted.scores_["weight"]
+    average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
+    mixed = (0.8 * average + 0.2 * votes) ** (1 / 1.4)
+    np.testing.assert_allclose(fitted.probas_, mixed / mixed.sum(axis=1, keepdims=True))
+    assert fitted.weights_["votes"] == pytest.approx(0.2)
+    assert fitted.weights_.sum() == pytest.approx(1)
+    np.testing.assert_allclose(fitted.weights_.drop("votes"), 0.8 * weights)
+
+
+def test_new_tasks_with_the_same_labels_have_the_same_answer(data, fitted):
+    frame = data.annotations.to_frame().assign(task=lambda table: table["task"] + 1000)
+    probas = fitted.predict_proba(frame)
+    # The rows of the last iteration, without the one that follows: close, not equal.
+    np.testing.assert_allclose(probas, fitted.probas_, atol=0.01)
+
+
+def test_scores_and_reasons(fitted):
+    scores = fitted.scores_
+    assert list(scores.index) == [member.name for member in POOL]
+    best = scores["score"].idxmax()
+    assert scores.loc[best, "below_best"] == 0
+    assert (scores["standard_error"].drop(best) > 0).all()
+    assert scores["weight"].sum() == pytest.approx(1)
+    start = "Enough labels per worker (65 in the median): the answer rests on "
+    assert fitted.why_.startswith(start)
+    story = next(member.story for member in POOL if member.name == best)
+    assert fitted.why_.endswith(f"Withheld labels are foreseen best if {story}.")
+
+
+def test_aggregate_is_the_default_method(data, fitted):
+    est = bc.aggregate(data.annotations.to_frame(), seed=3)
+    assert isinstance(est, bc.AutoAggregator)
+    assert est.seed == 3
+    pd.testing.assert_frame_equal(est.probas_, fitted.probas_)
+
+
+# Figures.
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("bluebird", 10.19),
+        ("rte", 7.25),
+        ("dog", 15.9),
+        pytest.param("trec", 29.7, marks=pytest.mark.slow),
+    ],
+)
+def test_errors_on_public_crowds(published, name, error):
+    data = published(name)
+    model = bc.AutoAggregator().fit(data.annotations)
+    assert 100 * bc.metrics.error_rate(model.probas_, data.truth) < error + 0.005
+
+
+# Invariants.
+
+
+@pytest.mark.parametrize("column", ["task", "label"])
+def test_names_of_tasks_and_classes_change_nothing(data, fitted, column):
+    frame = data.annotations.to_frame()
+    largest = int(frame[column].max())
+    renamed = bc.AutoAggregator().fit(frame.assign(**{column: largest - frame[column]}))
+    probas = renamed.probas_.to_numpy()
+    probas = probas[::-1] if column == "task" else probas[:, ::-1]
+    # Sums in another order round differently.
+    np.testing.assert_allclose(fitted.probas_, probas, atol=1e-7)
+
+
+def test_a_large_crowd_is_judged_by_a_sample(monkeypatch):
+    data = bc.simulate.crowd(1200, 20, 2, labels_per_task=5, accuracy=0.75, seed=2)
+    whole = bc.AutoAggregator().fit(data.annotations)
+    monkeypatch.setattr(auto, "CHOICE_LABELS", 1500)
+    frame = data.annotations.to_frame()
+    sampled = bc.AutoAggregator().fit(frame)
+    assert (sampled.weights_.drop("votes") > 0).sum() <= auto.MOST_MODELS
+    assert (sampled.labels_ == whole.labels_).mean() > 0.97
+    shuffled = frame.assign(worker=99 - frame["worker"], task=5000 - frame["task"])
+    other = bc.AutoAggregator().fit(shuffled.sample(frac=1, random_state=0))
+    np.testing.assert_allclose(sampled.probas_, other.probas_.iloc[::-1], atol=1e-7)
+
+
+def test_matrices_are_made_when_they_are_read_and_have_the_likelihood():
+    fresh = bc.AutoAggregator(n_iter=2).fit(bc.simulate.crowd(30, 5, seed=0).annotations)
+    assert "confusions_" not in vars(fresh)
+    rows = fresh.confusions_.to_numpy().reshape(5, 2, 2)
+    ann = fresh._annotations
+    joint = np.tile(np.log(fresh.priors_.to_numpy()), (30, 1))
+    for task, worker, label in zip(ann.task_codes, ann.worker_codes, ann.label_codes, strict=True):
+        joint[task] += np.log(rows[worker, :, label])
+    expected = np.log(np.exp(joint).sum(axis=1)).sum()
+    assert fresh.log_likelihood_ == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_wide_crowds_need_no_table_of_workers_by_classes_squared():
+    """1,000 workers, 150 classes: their matrices have 22 million entries, the labels are 900."""
+    data = bc.simulate.one_coin_crowd(300, 1000, 150, labels_per_task=3, accuracy=0.8, seed=0)
+    tracemalloc.start()
+    bc.AutoAggregator(n_iter=1).fit(data.annotations)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # What one table of all matrices would take, in bytes.
+    assert peak < 8 * 1000 * 150**2 / 2
+
+
+# The crowds it is meant to survive.
+
+
+def regret(data, model):
+    """Error in points above the best of the simple methods, which takes the truth to choose."""
+    errors = [
+        100 * bc.metrics.error_rate(method.fit(data.annotations).probas_, data.truth)
+        for method in (model, *(simple() for simple in SIMPLE))
+    ]
+    return errors[0] - min(errors[1:])
+
+
+@pytest.mark.parametrize("kind", ["hard negatives", "adversaries", "low sensitivity"])
+def test_regret_is_small_on_very_different_crowds(kind):
+    rare = {"prevalence": [0.88, 0.12], "labels_per_task": 5, "activity": 0.8}
+    if kind == "hard negatives":
+        easy = bc.simulate.crowd(1000, 50, 2, accuracy=0.85, concentration=15, **rare, seed=1)
+        data = bc.simulate.with_hard_items(easy, share=[0.3, 0.05], pull=0.4, seed=1)
+    elif kind == "adversaries":
+        data = bc.simulate.crowd(
+            600, 40, 2, labels_per_task=7, spammers=0.2, adversaries=0.15, accuracy=0.8, seed=1
+        )
+    else:
+        matrix = np.array([[0.85, 0.15], [0.5, 0.5]])
+        confusions = np.tile(matrix, (40, 1, 1))
+        data = bc.simulate.full_confusion_crowd(
+            800, 40, 2, confusions=confusions, labels_per_task=7, prevalence=[0.6, 0.4], seed=1
+        )
+    assert regret(data, bc.AutoAggregator()) < 3
+
+
+def test_probabilities_mean_more_than_those_of_dawid_and_skene():
+    easy = bc.simulate.crowd(1000, 50, 2, labels_per_task=6, accuracy=0.85, seed=2)
+    data = bc.simulate.with_hard_items(easy, share=0.35, pull=0.5, seed=2)
+    ours, theirs = (
+        method.fit(data.annotations).probas_ for method in (bc.AutoAggregator(), bc.DawidSkene())
+    )
+    for measure in (bc.metrics.expected_calibration_error, bc.metrics.log_loss):
+        assert measure(ours, data.truth) < 0.8 * measure(theirs, data.truth)
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match="n_iter=0: expected at least 1"):
+        bc.AutoAggregator(n_iter=0).fit(bc.Annotations.from_matrix([list("ab"), list("bb")]))
