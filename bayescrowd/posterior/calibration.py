@@ -187,19 +187,6 @@ def calibrate(
         warmup: draws to throw away; the kernel adapts while they last.
         thin: draws between two that are kept.
         prior: the sampler's `Prior`; without it the model's default.
-
-    Examples:
-        >>> import jax
-        >>> from bayescrowd.models import one_coin
-        >>> from bayescrowd.posterior.gibbs import Gibbs
-        >>> case = crowd_case(one_coin, n_items=3, n_workers=2)
-        >>> key_simulate, key_sample = jax.random.split(jax.random.key(0))
-        >>> simulated = simulate_prior(key_simulate, case, n_simulations=4)
-        >>> found = calibrate(key_sample, Gibbs(one_coin), case, simulated, n_draws=3)
-        >>> found.quantities
-        ('prevalence[0]', 'accuracy[0]', 'log_likelihood')
-        >>> found.ranks.shape, bool((found.ranks <= 3).all())
-        ((4, 3), True)
     """
     truth, draws = _sample(
         jax.random.split(rng_key, len(simulated.params.prevalence)),
