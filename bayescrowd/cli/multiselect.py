@@ -178,7 +178,9 @@ def _posterior(
     if args.draws == 0 or args.average == "median":
         return None
     with stage("drawing from the model of the judgements"):
-        return selector.posterior(judgements, target, draws=args.draws, seed=args.seed)
+        return selector.posterior(
+            judgements, target, draws=args.draws, warmup=max(args.draws, 50), seed=args.seed
+        )
 
 
 def _write(

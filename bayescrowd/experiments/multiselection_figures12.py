@@ -25,7 +25,7 @@ __all__ = ["EXPERIMENT", "TARGETS"]
 N_CROWDS = 50
 TARGETS = ("height", "weight")
 NOISE = "v/sigma"
-_NAMED = ("male", "tall", "thin", "overweight", "attractive", "glasses", "intelligent", "beard")
+_NAMED = ("male", "thin", "overweight", "attractive", "intelligent", "glasses")
 
 
 def _measure(part: str, seed: int) -> dict[CellId, float]:

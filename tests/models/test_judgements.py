@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
-from numpyro.infer.util import log_density
 from scipy import stats
 
 from bayescrowd.models import judgements
@@ -22,16 +21,12 @@ def computed(params, observations):
     """All that the model says, compiled once."""
     sizes = {"n_items": N_ITEMS, "n_attributes": N_ATTRIBUTES}
 
-    def density(p):
-        return log_density(judgements.model, (observations,), sizes, p._asdict())[0]
-
     at_params = numpyro.handlers.substitute(judgements.model, data=params._asdict())
     trace = numpyro.handlers.trace(at_params).get_trace(observations, **sizes)
     named = {name: trace[name]["value"] for name in params._fields}
     return {
         "log_joint": judgements.label_log_joint(params, observations, n_items=N_ITEMS),
         "target": judgements.label_posterior(params, observations, n_items=N_ITEMS),
-        "gradient": jax.grad(density)(params),
         "sites": named | {"labels": trace["labels"]["fn"].log_factor},
     }
 
@@ -101,9 +96,6 @@ def test_fields_of_params_are_sites_and_labels_are_the_joint(params, data):
     for name, value in params._asdict().items():
         np.testing.assert_array_equal(found["sites"][name], value)
     np.testing.assert_allclose(found["sites"]["labels"], found["log_joint"], rtol=1e-6)
-    for field in found["gradient"]:
-        assert np.isfinite(field).all()
-        assert np.asarray(field).any()
 
 
 def test_the_order_of_judgements_does_not_matter(params, data):
