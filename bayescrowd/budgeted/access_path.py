@@ -22,6 +22,9 @@ given values are Dirichlet rows. So
 * the mean of a channel given the values is closed, E theta times a Dirichlet-multinomial, and only
   the values are averaged over chains. Neither theta_y nor theta_z is ever averaged by itself.
 
+A whole table is taken in at once by longer runs of chains on its different readings
+(`grouped_readings`).
+
 The chains' seeds are the numbers of their sweeps: the same readings give the same belief.
 """
 
@@ -37,8 +40,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import gammaln
 
-from bayescrowd.budgeted.access_path_mode import Mode, posterior_mode
 from bayescrowd.budgeted.belief import Estimate
+from bayescrowd.budgeted.grouped_readings import (
+    Chains,
+    Groups,
+    Mode,
+    dirichlet,
+    grouped,
+    posterior_mode,
+    sweep_groups,
+)
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
 from bayescrowd.posterior.gibbs_readings import Readings, Tables, concentrations, sweep_chains
@@ -63,7 +74,7 @@ N_BURN_IN = 40
 LARGE = 2_048
 """Readings beyond which chains are few and long instead of many and short."""
 
-N_LONG_CHAINS = 2
+N_LONG_CHAINS = 4
 """Chains of so many readings; their last sweeps are kept."""
 
 _BLOCK = 4_096
@@ -77,15 +88,6 @@ class Multisets(NamedTuple):
     """How many labels name each value."""
     log_orders: Float[np.ndarray, " outcome"]
     """Logarithm of the number of orders in which these labels can come."""
-
-
-class Chains(NamedTuple):
-    """Dirichlet concentrations of a feature's tables given the values that each chain holds."""
-
-    conditional: Float[np.ndarray, "*feature chain cls value"]
-    """Of the values given the class (theta_y): prior + readings."""
-    confusion: Float[np.ndarray, "*feature chain value value"]
-    """Of the labels given the value (theta_z): prior + labels."""
 
 
 @lru_cache(maxsize=64)
@@ -248,8 +250,8 @@ class AccessPathBelief:
         """Channels of tables drawn from the posterior: values of a chain, then Dirichlet rows."""
         features = np.arange(len(self._widths))
         chain = rng.integers(N_CHAINS, size=len(features))
-        conditional = _dirichlet(rng, self._chains.conditional[features, chain])
-        confusion = _dirichlet(rng, self._chains.confusion[features, chain])
+        conditional = dirichlet(rng, self._chains.conditional[features, chain])
+        confusion = dirichlet(rng, self._chains.confusion[features, chain])
         log_confusion = np.log(confusion + 1e-300)
         log_given = self._outcomes.counts @ log_confusion.swapaxes(1, 2)
         given_value = np.exp(log_given + self._outcomes.log_orders[..., None])
@@ -272,19 +274,18 @@ class AccessPathBelief:
         return MultisetReader(model, slots, self._n_seen[feature])
 
     def _mode(self, feature: int) -> Mode:
-        v, n = self._widths[feature], self._n_readings[feature]
-        conditional, confusion = self._without_padding(feature)
-        readings = self._readings[feature]
-        return posterior_mode(
-            conditional / conditional.sum(axis=-1, keepdims=True),
-            confusion / confusion.sum(axis=-1, keepdims=True),
-            prior=(
-                self._prior.conditional[feature, :, :v].astype(float),
-                self._prior.confusion[feature, :v, :v].astype(float),
-            ),
-            target=np.asarray(readings.target)[:n],
-            counts=np.asarray(readings.counts)[:n, 0, :v].astype(float),
+        v = self._widths[feature]
+        cls, counts, n_equal = self._groups(feature)
+        prior = Chains(
+            self._prior.conditional[feature, :, :v], self._prior.confusion[feature, :v, :v]
         )
+        chains = self._without_padding(feature)
+        return posterior_mode(chains, Groups(cls, counts[:, :v], n_equal), prior)
+
+    def _groups(self, feature: int) -> Groups:
+        n = self._n_readings[feature]
+        target, counts = (np.asarray(field) for field in self._readings[feature])
+        return grouped(target[:n], counts[:n, 0])
 
     def _without_padding(self, feature: int) -> Chains:
         v = self._widths[feature]
@@ -304,8 +305,8 @@ class AccessPathBelief:
     ) -> None:
         start, stop = self._n_readings[feature], self._n_readings[feature] + len(cls)
         readings = self._readings[feature]
-        while stop > len(readings.target):
-            readings = _with_room(readings, SLOT_GROWTH * len(readings.target))
+        if stop > len(readings.target):
+            readings = _with_room(readings, _n_slots(stop, len(readings.target)))
         readings.target[start:stop] = cls
         readings.counts[start:stop, 0] = counts
         self._readings[feature] = readings
@@ -329,13 +330,15 @@ class AccessPathBelief:
 
     def _settle(self, feature: int) -> None:
         """Run the chains from where they are until they have forgotten it."""
+        groups, rng = self._groups(feature), np.random.default_rng(self._n_readings[feature])
+        prior = Chains(self._prior.conditional[feature], self._prior.confusion[feature])
         is_large = self._n_readings[feature] > LARGE
         n_chains = N_LONG_CHAINS if is_large else N_CHAINS
         chains = Chains(*(rows[:n_chains] for rows in self._chains_of(feature)))
         for _ in range(N_BURN_IN):
-            chains = self._swept(feature, chains)
+            chains = sweep_groups(rng, chains, groups, prior)
         for start in range(0, N_CHAINS, n_chains):
-            chains = self._swept(feature, chains)
+            chains = sweep_groups(rng, chains, groups, prior)
             self._keep(feature, chains, start)
 
 
@@ -351,21 +354,20 @@ def _no_readings(n_values: int, n_slots: int) -> Readings:
     )
 
 
+def _n_slots(n_readings: int, n_before: int) -> int:
+    """Few different sizes, each of which is compiled; at most a quarter empty in whole tables."""
+    if n_readings <= SLOT_GROWTH * n_before:
+        return SLOT_GROWTH * n_before
+    step = 2 ** (n_readings.bit_length() - 3)
+    return -(-n_readings // step) * step
+
+
 def _with_room(readings: Readings, n_slots: int) -> Readings:
     """The same readings and empty slots after them."""
     more = _no_readings(readings.counts.shape[2], n_slots)
     for empty, field in zip(more, readings, strict=True):
         empty[: len(field)] = field
     return more
-
-
-def _dirichlet(
-    rng: np.random.Generator, concentration: Float[np.ndarray, "*row value"]
-) -> Float[np.ndarray, "*row value"]:
-    """A draw per row, zero where the concentration is; rows without any stay zero."""
-    gamma = rng.standard_gamma(concentration)
-    gamma += np.where(concentration > 0, 1e-300, 0.0)
-    return gamma / np.maximum(gamma.sum(axis=-1, keepdims=True), 1e-300)
 
 
 def _padded(tables: list[np.ndarray], value: float) -> np.ndarray:

@@ -168,6 +168,15 @@ def test_chains_have_the_enumerated_channel():
         assert_mean_of_chains(by_chain, theta + 0.03, rounding=1e-6)
 
 
+def test_grouped_chains_have_the_enumerated_channel():
+    table = np.full((8, 4, 3), -1)
+    table[:, A] = LABELS
+    belief = AccessPathBelief(SPACE, 3)
+    belief.observe_all(np.array(TARGET), table)
+    by_chain = channels_by_chain(belief, A)(belief._chains_of(A))
+    assert_mean_of_chains(by_chain, enumerated()[0], rounding=1e-6)
+
+
 def test_likelihoods_by_brute_force():
     """Label by label from an urn, for every sequence of up to three labels."""
     belief = read_one_by_one(*noisy_readings(12))
