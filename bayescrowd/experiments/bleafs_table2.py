@@ -1,8 +1,7 @@
 """A run of all policies on breast-cancer, B = 100 and K = 2 (Nushi et al. 2016, table 2).
 
-The paper shows a single run of each; here are means over paired runs. The spread of an error over
-runs is told beside, for a single run says little: one of B-LEAFS with the published error or less
-is not rare.
+The paper shows a single run of each; here are means over paired runs. How far single runs lie
+apart is told beside: about one run of B-LEAFS in fifty has the published error or less.
 """
 
 from __future__ import annotations

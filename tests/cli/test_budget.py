@@ -1,0 +1,197 @@
+"""`bayescrowd budget`: compares, plans, writes, resumes; every bad input in one line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescrowd as bc
+from bayescrowd.budgeted import rivals
+from bayescrowd.cli import main
+from bayescrowd.cli.budget_runs import POLICIES
+from bayescrowd.cli.labelled_tables import read_labelled_table
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """150 fruits: `colour` tells the kind, `weight` a little, `shop` nothing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    kind = rng.choice(["berry", "pea"], 150)
+    is_odd = rng.random(150) < 0.1
+    frame = pd.DataFrame(
+        {
+            "colour": np.where((kind == "berry") ^ is_odd, "red", "green"),
+            "weight": (kind == "berry") + rng.normal(size=150).round(3),
+            "shop": rng.choice(["a", "b", "c"], 150),
+            "country": "here",
+            "kind": kind,
+        }
+    )
+    frame.to_csv(tmp_path / "fruit.csv", index=False)
+    return tmp_path
+
+
+SIMULATE = ["budget", "simulate", "fruit.csv", "--target", "kind", "--features", "1"]
+PLAN = ["budget", "plan", "fruit.csv", "--target", "kind", "--features", "1"]
+QUICK = ["--repeats", "4", "--jobs", "1"]
+TWO = ["--policy", "round-robin,BudgetedSelection"]
+
+
+def refused(capsys, *arguments):
+    """Run, and return the one line that says why it did not work."""
+    assert main([*arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    return captured.err.rstrip("\n")
+
+
+def test_files_and_document_hold_what_budget_curve_finds(folder, capsys):
+    command = [*SIMULATE, "--budget", "20,10", *TWO, *QUICK]
+    outputs = ["--out", "runs.csv", "--plot", "curves.png", "--resume", "journal.jsonl"]
+    assert main([*command, *outputs, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    table = read_labelled_table("fruit.csv", target="kind")
+    curve = bc.budget_curve(
+        {"budgeted-selection": bc.BudgetedSelection, "round-robin": bc.RoundRobin},
+        table,
+        [10, 20],
+        1,
+        repeats=4,
+        n_jobs=1,
+        all_data=True,
+    )
+    runs = pd.read_csv("runs.csv")
+    np.testing.assert_allclose(runs["error"], curve["error"])
+    assert runs["selected"].tolist() == [names[0] for names in curve["selected"]]
+    assert list(runs["policy"].unique()) == ["budgeted-selection", "round-robin", "all data"]
+    errors = curve[curve["policy"] == "round-robin"].pivot(
+        index="repeat", columns="budget", values="error"
+    )
+    ours = curve[curve["policy"] == "budgeted-selection"].pivot(
+        index="repeat", columns="budget", values="error"
+    )
+    assert document["against"] == "budgeted-selection"
+    by_place = {(row["policy"], row["budget"]): row for row in document["differences"]}
+    row = by_place["round-robin", 10]
+    assert row["difference"] == pytest.approx((errors[10] - ours[10]).mean())
+    assert row["standard_error"] == pytest.approx((errors[10] - ours[10]).std() / 2)
+    assert document["input"]["features"] == ["colour", "weight", "shop"]
+    assert (folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    # from the journal alone, and readable
+    before = (folder / "journal.jsonl").read_bytes()
+    assert main([*command, "--resume", "journal.jsonl"]) == 0
+    assert (folder / "journal.jsonl").read_bytes() == before
+    said = capsys.readouterr().out
+    assert "fruit.csv: 150 rows, 3 features, 2 classes of kind" in said
+    assert "left out, as they have one value: country" in said
+    assert f"{curve.loc[curve['policy'] == 'all data', 'error'].mean():.3f} ±" in said
+
+
+def test_runs_can_be_printed(folder, capsys):
+    command = [*SIMULATE, "--budget", "10", "--policy", "round-robin", *QUICK, "--out", "-"]
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("policy,n_features,budget,repeat,error,spent,selected\n")
+    assert captured.out.count("\n") == 1 + 2 * 4
+    assert "test error with 1 feature" in captured.err
+
+
+def test_plan_answers(folder, capsys):
+    command = [*PLAN, "--within", "0.1", "--budget", "4,16,60", *QUICK]
+    assert main([*command, "--plot", "plan.svg", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"] == "reached"
+    assert 0 <= document["lower"] <= document["budget"] <= (document["upper"] or np.inf)
+    assert [row["budget"] for row in document["gaps"]] == [4, 16, 60]
+    assert (folder / "plan.svg").read_text().startswith("<?xml")
+
+
+def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
+    # 30 test rows: gaps of a few per mille cannot be told from four splits
+    assert main([*PLAN, "--within", "0.001", "--budget", "4,16", *QUICK]) == 0
+    assert "The pilot is too small to answer: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--budget", "0"], "'0': expected a number above 0"),
+        (["--budget", "ten"], "'ten': expected a number above 0"),
+        (["--budget", "nan"], "'nan': expected a number above 0"),
+        (["--budget", "5,5"], "a budget is named twice"),
+        (["--budget", "4", "--labels", "5"], "--budget 4: expected at least 5"),
+        (["--features", "4"], "--features 4: fruit.csv has 3 features"),
+        (["--features", "0"], "expected an integer of at least 1"),
+        (["--policy", "magic"], "no policy 'magic'; there are budgeted-selection,"),
+        (["--policy", "b-leafs,BLeafs"], "a policy is named twice"),
+        (["--target", "sort"], "fruit.csv: there is no column 'sort'; expected one of"),
+        (["--target", "country"], "column 'country' has one class only, 'here'"),
+        (["--target", "weight"], "column 'weight' has 150 different values; expected a class"),
+        (["--ignore", "price"], "there is no column 'price'"),
+        (["--noise", "uniform"], "--noise uniform: --rate says how many"),
+        (["--rate", "0.2"], "--rate 0.2: --noise says what"),
+        (["--noise", "biased", "--rate", "1.2"], "'1.2': expected 0 to 1"),
+        (["--model", "magic"], "no model 'magic'"),
+        (["--out", "runs.doc"], "unknown extension '.doc'"),
+        (["--out", "no/runs.csv"], "no/runs.csv: there is no folder"),
+        (["--out", "fruit.csv"], "fruit.csv: named twice"),
+        (["--plot", "curves.txt"], "curves.txt: expected a name that ends in .png"),
+        (["--out", "-", "--json"], "only one of --out - and --json"),
+        (["--resume", "no/journal"], "no/journal: there is no folder"),
+        (["--resume", "other.jsonl"], "this is no line of a journal"),
+    ],
+)
+def test_refused(folder, capsys, change, message):
+    (folder / "other.jsonl").write_text("hello\n")
+    given = {"--budget": "10"}
+    assert message in refused(
+        capsys,
+        *SIMULATE,
+        *(x for k, v in given.items() if k not in change for x in (k, v)),
+        *change,
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["fruit.csv", "other.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "none.csv: there is no such file"),
+        ("", "none.csv: the file is empty"),
+        ("a,kind\n", "there are no rows under the header"),
+        ("a,kind\n1,x\n2,\n", "row 3, column 'kind': a row without a class"),
+        ("a,kind\n1,x\n1,y\n", "no column besides 'kind' has two values"),
+        ("a,kind\n" + "".join(f"u{i},{i % 2}\n" for i in range(30)), "--ignore a leaves it out"),
+    ],
+)
+def test_tables_refused(folder, capsys, content, message):
+    if content is not None:
+        (folder / "none.csv").write_text(content)
+    arguments = ["none.csv", "--target", "kind", "--features", "1", "--budget", "5"]
+    assert message in refused(capsys, "budget", "simulate", *arguments)
+
+
+def test_within_must_be_a_share(folder, capsys):
+    assert "'2': expected a share between 0 and 1" in refused(capsys, *PLAN, "--within", "2")
+    few = [*PLAN, "--within", "0.1", "--repeats", "3"]
+    assert "--repeats 3: expected at least 4" in refused(capsys, *few)
+
+
+def test_numbers_written_as_such_are_numbers(folder):
+    (folder / "t.csv").write_text("a,b,c,kind\n1.5,007,?,x\n2,008,3,y\n,009,4,x\n")
+    table = read_labelled_table("t.csv", target="kind", missing=["?"])
+    assert table.features["a"].tolist()[:2] == [1.5, 2.0]
+    assert np.isnan(table.features["a"][2])
+    assert table.features["c"].tolist()[1:] == [3, 4]
+
+
+def test_every_policy_is_offered():
+    assert {offer.policy for offer in POLICIES.values()} == {
+        *rivals.__all__,
+        "BLeafs",
+        "BudgetedSelection",
+    }
