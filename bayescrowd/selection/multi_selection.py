@@ -97,7 +97,7 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
 
     On CT slices (682 rows, 48 attributes, 300 objects with 2 judgements each, 50 splits) the mean
     squared test error with a budget of 30 is 26 for 'full', 31 for 'scoring', 30 for `Averages`
-    and 32 for `Copies`.
+    and 33 for `Copies`.
 
     Args:
         budget: most judgements of an object, or what they may cost.
