@@ -116,6 +116,8 @@ def effective_draws(name: str, method: str, *, seconds: float) -> dict[str, floa
     state = kernel.init(
         jax.random.split(jax.random.key(0), 4), warmup, None, arguments, dict(options)
     )
+    # A weakly typed number would be strongly typed after the first block: another compilation.
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state)
 
     @jax.jit
     def advance(state: object) -> tuple:
