@@ -17,8 +17,8 @@ of its own feature by `N_SWEEPS` sweeps (`gibbs_readings.sweep_chains`); the oth
 their posteriors. A chain is kept as the values that it gives to the readings, in counts; tables
 given values are Dirichlet rows. So
 
-* a draw picks a chain for each feature and draws its tables anew: other tables at every draw
-  without another sweep;
+* a draw picks a chain for each feature and draws its tables anew: all features have other tables
+  at every draw, as after a full sweep, and no answer costs more for those about other features;
 * the mean of a channel given the values is closed, E theta times a Dirichlet-multinomial, and only
   the values are averaged over chains. Neither theta_y nor theta_z is ever averaged by itself.
 

@@ -42,7 +42,8 @@ class BLeafs(Policy):
         space: classes, features, priors, costs.
         budget: what the labels may cost in all (B).
         n_features: how many features the classifier may use (K).
-        model: how labels depend on the class; 'naive_bayes' reads the majority of the labels.
+        model: how labels depend on the class; 'naive_bayes' reads the majority of the labels,
+            'access_path' all of them, as noisy reports of a hidden value.
         labels_per_query: labels of the same feature of the same instance per query (W).
         epsilon: half width of the credible interval.
         delta: how credible a feature must be; see the module `credibility`. A number holds for
