@@ -22,8 +22,9 @@ import bayescrowd as bc
 from bayescrowd.aggregation.protocol import Aggregator, worker_quality
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "AutoAggregator": {"n_iter": 6},
-    "WorkerTypes": {"n_iter": 20},
+    "AutoAggregator": {"n_iter": 2},
+    "EmpiricalBayesDawidSkene": {"n_iter": 8},
+    "WorkerTypes": {"n_iter": 8},
 }
 """Constructor arguments of aggregators that cannot do without, or would take long."""
 

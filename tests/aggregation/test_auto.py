@@ -151,7 +151,14 @@ def regret(data, model):
     return errors[0] - min(errors[1:])
 
 
-@pytest.mark.parametrize("kind", ["hard negatives", "adversaries", "low sensitivity"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "hard negatives",
+        pytest.param("adversaries", marks=pytest.mark.slow),
+        pytest.param("low sensitivity", marks=pytest.mark.slow),
+    ],
+)
 def test_regret_is_small_on_very_different_crowds(kind):
     rare = {"prevalence": [0.88, 0.12], "labels_per_task": 5, "activity": 0.8}
     if kind == "hard negatives":

@@ -81,6 +81,7 @@ def test_log_density_is_prior_plus_all_assignments(seed):
     assert float(model_log_density(params)) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_type_log_joint_is_scipys_density():
     params = params_of(3)
     counts = np.random.default_rng(0).integers(0, 5, size=(4, 3, 3))
