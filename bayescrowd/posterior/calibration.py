@@ -136,9 +136,10 @@ def standard_case(model: ModuleType) -> tuple[Case, int, int]:
     """
     name = model.__name__.rpartition(".")[2]
     if name == "item_difficulty":
-        return crowd_case(model, n_classes=3), 4, 300
+        return crowd_case(model, n_classes=3), 2, 200
     if name not in ("naive_bayes", "access_path"):
-        return crowd_case(model), 60 if name == "mace" else 20, 200
+        thin = {"mace": 60, "hierarchical_dawid_skene": 40}.get(name, 20)
+        return crowd_case(model), thin, 200
     item, feature = (jnp.asarray(codes) for codes in np.divmod(np.arange(24), 2))
     is_known = jnp.arange(12) % 2 == 0
     if name == "naive_bayes":
