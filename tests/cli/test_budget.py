@@ -101,18 +101,18 @@ def test_runs_can_be_printed(folder, capsys):
 
 
 def test_plan_answers(folder, capsys):
-    command = [*PLAN, "--within", "0.1", "--budget", "4,16,60", *QUICK]
+    command = [*PLAN, "--within", "0.1", "--budget", "4,12,30", *QUICK]
     assert main([*command, "--plot", "plan.svg", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["verdict"] == "reached"
     assert 0 <= document["lower"] <= document["budget"] <= (document["upper"] or np.inf)
-    assert [row["budget"] for row in document["gaps"]] == [4, 16, 60]
+    assert [row["budget"] for row in document["gaps"]] == [4, 12, 30]
     assert (folder / "plan.svg").read_text().startswith("<?xml")
 
 
 def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
     # 30 test rows: gaps of a few per mille cannot be told from four splits
-    assert main([*PLAN, "--within", "0.001", "--budget", "4,16", *QUICK]) == 0
+    assert main([*PLAN, "--within", "0.001", "--budget", "4,8", *QUICK]) == 0
     assert "The pilot is too small to answer: " in capsys.readouterr().out
 
 

@@ -63,11 +63,13 @@ def outcomes_with(experiment, value_of, n_seeds=8):
 )
 def test_all_data(name, n_features, chosen, error):
     problem = table(name)
-    runs = [all_data_run(problem, n_features=n_features, seed=seed) for seed in range(24)]
+    n_seeds = 8 if name == "nursery" else 24
+    runs = [all_data_run(problem, n_features=n_features, seed=seed) for seed in range(n_seeds)]
     number = features_by_number(problem.space)
     assert all([number[f] for f in run.selected] == chosen for run in runs)
-    # splits of breast-cancer have 137 test rows: a standard error of .004 over 24 of them
-    slack = 0.005 if name == "nursery" else 0.012
+    # a split of nursery has 2,592 test rows: a standard error of .003 over 8 of them; one of
+    # breast-cancer has 137: .004 over 24
+    slack = 0.008 if name == "nursery" else 0.012
     assert np.mean([run.error for run in runs]) == pytest.approx(error, abs=slack)
 
 
