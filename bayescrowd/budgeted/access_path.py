@@ -184,12 +184,12 @@ class AccessPathBelief:
         labels_per_query: labels of an observation (W).
 
     Examples:
+        >>> import numpy as np
         >>> from bayescrowd.budgeted.space import FeatureSpace
         >>> space = FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b"]})
         >>> belief = AccessPathBelief(space, labels_per_query=3)
-        >>> for _ in range(8):
-        ...     belief.observe(0, 0, (0, 0, 0))
-        ...     belief.observe(0, 1, (1, 1, 0))
+        >>> labels = np.array([[[0, 0, 0]], [[1, 1, 0]]] * 8)  # 16 rows, 1 feature, 3 labels
+        >>> belief.observe_all(np.array([0, 1] * 8), labels)
         >>> belief.n_outcomes
         (4,)
         >>> belief.mean()[0].argmax(axis=1).tolist()  # of aaa, aab, abb, bbb
