@@ -31,7 +31,7 @@ from bayescrowd.datasets import load_table
 from bayescrowd.experiments.experiment import Cell, CellId, Claim
 from bayescrowd.experiments.outcome import Outcome
 from bayescrowd.plots.budget import line_style
-from bayescrowd.plots.canvas import tidy
+from bayescrowd.plots.canvas import BLUE, GREY, PURPLE, tidy
 
 __all__ = [
     "ALL_DATA",
@@ -46,6 +46,8 @@ __all__ = [
     "best_of",
     "close_to",
     "draw_curve",
+    "draw_errors",
+    "draw_observations",
     "features_by_number",
     "legend_of",
     "loaded_problem",
@@ -295,6 +297,37 @@ def draw_curve(ax: Axes, name: str, points: Sequence[float], outcomes: Sequence[
     ax.fill_between(
         points, means - errors, means + errors, color=style["color"], alpha=0.15, linewidth=0
     )
+
+
+def draw_observations(
+    ax: Axes, features: Sequence[str], outcomes: Sequence[Outcome], published: Sequence[int]
+) -> Axes:
+    """Mean observations of each feature beside those of the paper's single run."""
+    places = np.arange(len(features))
+    ax.bar(places - 0.2, [o.measured for o in outcomes], 0.38, color=BLUE, label="mean here")
+    ax.bar(
+        places + 0.2, published, 0.38, color=PURPLE, hatch="//", alpha=0.7, label="published run"
+    )
+    ax.set_xticks(places, list(features))
+    ax.legend(frameon=False)
+    return tidy(ax, title="Observations by B-LEAFS", xlabel="feature", ylabel="observations")
+
+
+def draw_errors(ax: Axes, outcomes: Mapping[str, Outcome]) -> Axes:
+    """Mean errors with standard errors, one row each, and published ones where there are any."""
+    places = np.arange(len(outcomes))
+    means = [outcome.measured for outcome in outcomes.values()]
+    spread = np.nan_to_num([outcome.standard_error for outcome in outcomes.values()])
+    ax.errorbar(means, places, xerr=spread, fmt="o", color=BLUE, ecolor=GREY, label="mean here")
+    published = [(o.cell.published, place) for place, o in enumerate(outcomes.values())]
+    known = [(error, place) for error, place in published if error is not None]
+    if known:
+        ax.plot(*zip(*known, strict=True), "x", color=PURPLE, label="published run")
+        ax.legend(frameon=False)
+    ax.set_yticks(places, list(outcomes))
+    ax.invert_yaxis()
+    ax.set_xlim(left=0)
+    return tidy(ax, title="Test error", xlabel="test error ± standard error", ylabel="")
 
 
 def legend_of(names: Sequence[str]) -> list[Line2D]:

@@ -23,6 +23,8 @@ from bayescrowd.experiments.bleafs_runs import (
     Run,
     all_data_run,
     close_to,
+    draw_errors,
+    draw_observations,
     features_by_number,
     loaded_problem,
     policy_run,
@@ -30,7 +32,6 @@ from bayescrowd.experiments.bleafs_runs import (
 )
 from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, Part
 from bayescrowd.experiments.outcome import Outcome
-from bayescrowd.plots.canvas import BLUE, GREY, PURPLE, tidy
 
 __all__ = ["EXPERIMENT", "OBSERVATIONS", "REFERENCE"]
 
@@ -145,27 +146,9 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     results = {outcome.cell.id: outcome for outcome in outcomes}
     figure = Figure(figsize=(11, 4.2), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
-    places = range(len(FEATURES))
-    means = [results[CellId(BLEAFS, f"n({f})")] for f in FEATURES]
-    left.bar([p - 0.2 for p in places], [o.measured for o in means], 0.38, color=BLUE)
-    left.bar([p + 0.2 for p in places], OBSERVATIONS, 0.38, color=PURPLE, hatch="//", alpha=0.7)
-    left.set_xticks(list(places), FEATURES)
-    left.legend(["mean here", "published run"], frameon=False)
-    tidy(left, title="Observations by B-LEAFS, B = 200", xlabel="feature", ylabel="observations")
-    rows = [*ROWS, ALL_DATA]
-    errors = [results[CellId(row, ERROR)] for row in rows]
-    right.errorbar(
-        [o.measured for o in errors],
-        range(len(rows)),
-        xerr=[0 if o.standard_error != o.standard_error else o.standard_error for o in errors],
-        fmt="o",
-        color=BLUE,
-        ecolor=GREY,
-    )
-    right.set_yticks(range(len(rows)), rows)
-    right.invert_yaxis()
-    right.set_xlim(left=0)
-    tidy(right, title="Error, K = 4", xlabel="test error ± standard error", ylabel="")
+    means = [results[CellId(BLEAFS, f"n({feature})")] for feature in FEATURES]
+    draw_observations(left, FEATURES, means, OBSERVATIONS)
+    draw_errors(right, {row: results[CellId(row, ERROR)] for row in (*ROWS, ALL_DATA)})
     return figure
 
 

@@ -22,6 +22,8 @@ from bayescrowd.experiments.bleafs_runs import (
     all_data_run,
     best_of,
     close_to,
+    draw_errors,
+    draw_observations,
     features_by_number,
     loaded_problem,
     paired,
@@ -30,7 +32,6 @@ from bayescrowd.experiments.bleafs_runs import (
 )
 from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, Part
 from bayescrowd.experiments.outcome import Outcome
-from bayescrowd.experiments.pictures import draw_table
 
 __all__ = ["EXPERIMENT", "PUBLISHED", "REFERENCE"]
 
@@ -143,7 +144,14 @@ def _single_runs(errors: Mapping[str, Outcome]) -> Claim:
 
 
 def _draw(outcomes: Sequence[Outcome]) -> Figure:
-    return draw_table(outcomes, "Breast-cancer, B = 100, K = 2: means of many runs, published: one")
+    """Observations of each feature by B-LEAFS, and all errors, beside the published runs."""
+    results = {outcome.cell.id: outcome for outcome in outcomes}
+    figure = Figure(figsize=(11, 3.6), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    means = [results[CellId(BLEAFS, f"n({feature})")] for feature in FEATURES]
+    draw_observations(left, FEATURES, means, PUBLISHED[BLEAFS][1])
+    draw_errors(right, {row: results[CellId(row, ERROR)] for row in (*POLICIES, ALL_DATA)})
+    return figure
 
 
 def _cells(row: str) -> list[Cell]:
