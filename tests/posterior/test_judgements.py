@@ -1,13 +1,10 @@
 """Draws of the model of judgements: the right distribution, coverage, and what is told of it."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.models import judgements as model
 from bayescrowd.models.judgements import DEGREES, Prior
 from bayescrowd.posterior.judgements import _Data, _State, _sweep, sample_judgements
 from bayescrowd.selection.judgements import as_judgements
@@ -106,45 +103,6 @@ def test_sweeps_leave_prior_and_data_as_they_are(n_sweeps):
 @pytest.mark.slow
 def test_control_another_prior_is_noticed():
     assert geweke(600, lambda prior: prior._replace(pseudo_variance=1.0)) > 4.5
-
-
-@pytest.mark.slow
-def test_gibbs_and_nuts_agree():
-    """Means of both within five of their joint Monte-Carlo errors, which draws of 200 suffice."""
-    from numpyro.infer import MCMC, NUTS
-
-    values, y, _, _ = simulated(1, m=60)
-    data = as_judgements(values)
-    gibbs = sample_judgements(data, y, draws=1500, thin=3, chains=2, seed=1)
-    spread = np.sqrt(
-        data.means.var(axis=0) + data.squared_deviations.sum(axis=0) / data.counts.sum(axis=0)
-    )
-    observations = model.Observations(
-        jnp.asarray((y - y.mean()) / y.std()),
-        jnp.asarray(data.object_codes),
-        jnp.asarray(data.attribute_codes),
-        jnp.asarray(
-            (data.values - data.means.mean(axis=0)[data.attribute_codes])
-            / spread[data.attribute_codes]
-        ),
-    )
-    mcmc = MCMC(NUTS(model.model), num_warmup=400, num_samples=800, progress_bar=False)
-    mcmc.run(jax.random.key(0), observations, n_items=60, n_attributes=3)
-    drawn = mcmc.get_samples()
-    covariance = np.asarray(jax.vmap(model.joint_covariance)(model.Params(**drawn)), dtype=float)
-    internal = np.asarray(drawn["internal_variance"], dtype=float)
-    between = np.diagonal(covariance, axis1=1, axis2=2)
-    scale = np.append(spread, y.std())
-    ours = gibbs.covariance.reshape(-1, 4, 4) / np.outer(scale, scale)
-    pairs = [
-        (internal, gibbs.internal_variance.reshape(-1, 3) / spread**2),
-        (between[:, :3] / (between[:, :3] + internal), gibbs.reliability.reshape(-1, 3)),
-        (covariance[:, :3, 3], ours[:, :3, 3]),
-    ]
-    for theirs, mine in pairs:
-        error = np.sqrt(theirs.var(axis=0) / 150 + mine.var(axis=0) / 300)
-        assert (np.abs(theirs.mean(axis=0) - mine.mean(axis=0)) < 5 * error).all()
-        np.testing.assert_allclose(theirs.std(axis=0), mine.std(axis=0), rtol=0.25)
 
 
 @pytest.fixture(scope="module")
