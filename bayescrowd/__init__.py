@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from bayescrowd.budgeted.bleafs import BLeafs as BLeafs
     from bayescrowd.budgeted.curve import budget_curve as budget_curve
     from bayescrowd.budgeted.lookahead import BudgetedSelection as BudgetedSelection
+    from bayescrowd.budgeted.planning import plan_budget as plan_budget
     from bayescrowd.budgeted.rivals import BiasedRobin as BiasedRobin
     from bayescrowd.budgeted.rivals import ExploreThenCommit as ExploreThenCommit
     from bayescrowd.budgeted.rivals import PosteriorMeanGreedy as PosteriorMeanGreedy
@@ -116,6 +117,7 @@ _NAMES = {
     "load_dataset": "bayescrowd.datasets",
     "load_table": "bayescrowd.datasets",
     "pairwise_mutual_information": "bayescrowd.information",
+    "plan_budget": "bayescrowd.budgeted.planning",
     "read_annotations": "bayescrowd.reading",
     "read_truth": "bayescrowd.reading",
     "sample_posterior": "bayescrowd.posterior.sample",

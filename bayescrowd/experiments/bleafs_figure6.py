@@ -176,7 +176,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     titles = [
         f"(a) nursery, {RATE:.0%} noise, K = {SIZES[NURSERY]}",
         *(
-            f"({letter}) {name}, K = {SIZES[name]} ({SOURCE})"
+            f"({letter}) {name}, K = {SIZES[name]}" + ("" if ARE_REAL else ", simulated")
             for letter, name in zip("bc", SPECIES, strict=True)
         ),
     ]
@@ -185,7 +185,6 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
             curve = [_at(results, task, policy, budget) for budget in BUDGETS[task]]
             draw_curve(ax, policy, BUDGETS[task], curve)
         panel(ax, title, f"B, labels to buy ({N_LABELS} per observation)")
-        ax.title.set_fontsize("small")
     names = [*POLICIES, ALL_DATA]
     figure.legend(
         handles=legend_of(names), loc="outside upper center", ncols=len(names), frameon=False
