@@ -2,11 +2,17 @@
 
 import os
 import sys
+from pathlib import Path
 
 import hypothesis
 import jaxtyping
 
 os.environ.setdefault("MPLBACKEND", "agg")
+# Compiling takes most of the suite's time: what one process has compiled, the others read.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache/jax")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 if "bayescrowd" in sys.modules:
     raise RuntimeError("bayescrowd was imported before the hook that checks its types")
