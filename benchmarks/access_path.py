@@ -21,6 +21,8 @@ import pandas as pd
 
 import bayescrowd as bc
 from bayescrowd.budgeted.access_path import AccessPathBelief
+from bayescrowd.budgeted.crowd import TableCrowd, noisy_labels
+from bayescrowd.budgeted.simulation import play
 
 N_INFORMATIVE = 3
 N_ROWS = 4_000
@@ -41,15 +43,24 @@ def simulated_table(n_features: int) -> pd.DataFrame:
 
 
 def run_seconds(make: Callable[..., bc.BLeafs], table: pd.DataFrame, repeats: int) -> list[float]:
-    """CPU seconds per step of each run."""
+    """CPU seconds per step of each run, the result in them."""
     space = bc.FeatureSpace.from_table(table, target="kind")
+    coded = space.code(table, target="kind")
     seconds = []
     for seed in range(repeats):
-        policy = make(space, seed=seed)
-        start = time.process_time()
-        result = bc.simulate_budget(
-            policy, table, target="kind", noise="uniform", rate=NOISE, seed=seed
+        policy, rng = make(space, seed=seed), np.random.default_rng(seed)
+        labels = noisy_labels(
+            rng,
+            coded.values,
+            space.n_values,
+            n_labels=policy.labels_per_query,
+            noise="uniform",
+            rate=NOISE,
         )
+        crowd = TableCrowd(space, coded.target, labels, rng)
+        start = time.process_time()
+        play(policy, crowd)
+        result = policy.result()
         seconds.append((time.process_time() - start) / len(result.history))
     return seconds
 

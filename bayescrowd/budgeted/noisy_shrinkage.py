@@ -20,7 +20,7 @@ purchases:
     80 %           .659  .633     .649  .610     .653  .622     .653  .621
     100 %          .608  .541     .466  .322     .497  .342     .470  .320
 
-No decision needs the second model, so its answers wait until a feature is read.
+No decision needs the second model, so its answers wait until their feature is read.
 """
 
 from __future__ import annotations
@@ -64,20 +64,17 @@ class NoisyShrunkBelief:
 
     def __init__(self, space: FeatureSpace, labels_per_query: int) -> None:
         self._majorities = ShrunkBelief(space)
+        self._labels = AccessPathBelief(space, labels_per_query)
         self.n_outcomes = self._majorities.n_outcomes
         self._log_prior = np.log(space.class_prior)
-        self._readers: tuple[Belief, Belief] = (
-            ShrunkBelief(space),
-            AccessPathBelief(space, labels_per_query),
-        )
-        """Both models with the answers about features that have been read."""
         self._waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in space.features]
-        """Answers about each feature that have not reached them yet."""
-        self._scores = np.zeros((len(space.features), len(self._readers)))
+        """Answers about each feature that the access path model has not seen yet."""
+        self._scores = np.zeros((len(space.features), 2))
         """Log-probability of the classes that came with each feature's answers, by model."""
 
     def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> None:
-        """Count the majority now, and keep the answer for reading."""
+        """Count the majority now, and keep the answer for the other model."""
+        self._scores[feature, 0] += self._foretold(self._majorities, feature, cls, labels)
         self._majorities.observe(feature, cls, labels)
         self._waiting[feature].append((cls, labels))
 
@@ -85,11 +82,10 @@ class NoisyShrunkBelief:
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> None:
         """Tell both models a whole table; their weights stay what they are."""
-        self._majorities.observe_all(target, labels)
         for feature in range(len(self._waiting)):
             self._catch_up(feature)
-        for model in self._readers:
-            model.observe_all(target, labels)
+        self._majorities.observe_all(target, labels)
+        self._labels.observe_all(target, labels)
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels of the majorities, drawn from the posterior."""
@@ -102,14 +98,17 @@ class NoisyShrunkBelief:
     def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
         """Expected concentrations of the access path model."""
         self._catch_up(feature)
-        return self._readers[1].rows(feature)
+        return self._labels.rows(feature)
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
     ) -> PooledReader:
         """Reads labels with both models, at their posterior means."""
         self._catch_up(feature)
-        readers = tuple(model.reader(feature, slots, estimate) for model in self._readers)
+        readers = (
+            self._majorities.reader(feature, slots, estimate),
+            self._labels.reader(feature, slots, estimate),
+        )
         return PooledReader(readers, softmax(self._scores[feature]))
 
     def imagine(
@@ -123,12 +122,14 @@ class NoisyShrunkBelief:
         return self._majorities.imagine(rng, features, n_observations, n_draws)
 
     def _catch_up(self, feature: int) -> None:
-        """Let both models predict each waiting answer's class, then learn from it."""
-        slots = np.arange(self.n_outcomes[feature])
+        """Let the access path model foretell each waiting answer's class, then learn from it."""
         for cls, labels in self._waiting[feature]:
-            row = np.array([labels])
-            for m, model in enumerate(self._readers):
-                said = model.reader(feature, slots, "mean").log_likelihood(row)[0]
-                self._scores[feature, m] += log_softmax(self._log_prior + said)[cls]
-                model.observe(feature, cls, labels)
+            self._scores[feature, 1] += self._foretold(self._labels, feature, cls, labels)
+            self._labels.observe(feature, cls, labels)
         self._waiting[feature].clear()
+
+    def _foretold(self, model: Belief, feature: int, cls: int, labels: tuple[int, ...]) -> float:
+        """Log-probability that a model gives to the class of an answer, from its labels."""
+        reader = model.reader(feature, np.arange(self.n_outcomes[feature]), "mean")
+        said = reader.log_likelihood(np.array([labels]))[0]
+        return float(log_softmax(self._log_prior + said)[cls])
