@@ -66,7 +66,8 @@ def picture(found: dict[str, calibration.Calibration]) -> Figure:
         row[0].set_title(f"{name}, {sampler}", loc="left", fontsize=9)
         row[0].set_ylim(0, 2 * n_simulations / N_BINS)
         row[1].legend(fontsize=6, frameon=False, ncols=3, loc="upper right")
-        row[1].set_ylim(-0.075, 0.1)
+        widest = (band.upper - band.position).max()
+        row[1].set_ylim(-1.15 * widest, 1.6 * widest)
         for axis in row:
             axis.tick_params(labelsize=7)
             axis.spines[["top", "right"]].set_visible(False)

@@ -136,7 +136,7 @@ def standard_case(model: ModuleType) -> tuple[Case, int, int]:
     """
     name = model.__name__.rpartition(".")[2]
     if name == "item_difficulty":
-        return crowd_case(model, n_classes=3), 2, 200
+        return crowd_case(model, n_classes=3), 4, 200
     if name not in ("naive_bayes", "access_path"):
         thin = {"mace": 60, "hierarchical_dawid_skene": 40}.get(name, 20)
         return crowd_case(model), thin, 200
