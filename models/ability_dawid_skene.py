@@ -121,12 +121,12 @@ def model(
     """
     workers = numpyro.plate("worker", n_workers, dim=-2)
     classes = numpyro.plate("cls", n_classes, dim=-1)
-    prevalence = numpyro.sample("prevalence", dist.Dirichlet(_even(prior.prevalence, n_classes)))
+    prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     spread = numpyro.sample("spread", dist.HalfNormal(prior.spread))
     strength = numpyro.sample("strength", _strength_prior(prior))
     with classes:
         easiness = numpyro.sample("easiness", dist.Normal(prior.easiness, prior.easiness_scale))
-        mistaken = numpyro.sample("mistaken", dist.Dirichlet(_even(prior.mistaken, n_classes)))
+        mistaken = numpyro.sample("mistaken", _mistaken_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         ability = numpyro.sample("ability", dist.Normal(0.0, spread))
     concentration = confusion_concentration(easiness, ability, mistaken, strength)
@@ -179,11 +179,11 @@ def simulate(
     easiness = dist.Normal(prior.easiness, prior.easiness_scale).sample(key_easiness, (n_classes,))
     spread = dist.HalfNormal(prior.spread).sample(key_spread)
     ability = spread * jax.random.normal(key_ability, (n_workers,))
-    mistaken = dist.Dirichlet(_even(prior.mistaken, n_classes)).sample(key_mistaken, (n_classes,))
+    mistaken = _mistaken_prior(prior, n_classes).sample(key_mistaken, (n_classes,))
     strength = _strength_prior(prior).sample(key_strength)
     concentration = confusion_concentration(easiness, ability, mistaken, strength)
     params = Params(
-        prevalence=dist.Dirichlet(_even(prior.prevalence, n_classes)).sample(key_prevalence),
+        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
         easiness=easiness,
         spread=spread,
         ability=ability,
@@ -234,8 +234,12 @@ def _rows_alone(params: Params) -> dawid_skene.Params:
     return dawid_skene.Params(params.prevalence, params.confusion)
 
 
-def _even(pseudo_count: float, n_classes: int) -> Float[Array, " cls"]:
-    return jnp.full(n_classes, pseudo_count)
+def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _mistaken_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(jnp.full(n_classes, prior.mistaken))
 
 
 def _strength_prior(prior: Prior) -> dist.LogNormal:

@@ -45,6 +45,10 @@ __all__ = [
 ]
 
 
+N_TYPES = 3
+"""Number of types, that of the estimator's default; shapes cannot depend on a prior."""
+
+
 class Params(NamedTuple):
     """Parameters; the field names are the names of the model's sites."""
 
@@ -59,14 +63,12 @@ class Params(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Dirichlet priors, the number of types and their strength."""
+    """Dirichlet priors and the types' strength."""
 
     prevalence: float = 3.0
     """Pseudo-items of each class."""
     share: float = 2.0
     """Pseudo-workers of each type."""
-    n_types: int = 3
-    """Number of types."""
     n_pseudo_labels: float = 4.0
     """Pseudo-labels in each row of a type's matrix."""
     accuracy: float = 0.6
@@ -109,7 +111,7 @@ def model(
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     share = numpyro.sample("share", _share_prior(prior))
-    with numpyro.plate("type", prior.n_types, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
+    with numpyro.plate("type", N_TYPES, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         types = numpyro.sample("types", _types_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         uniform = dist.Dirichlet(jnp.ones(n_classes))
@@ -161,7 +163,7 @@ def simulate(
         rng_key, 6
     )
     share = _share_prior(prior).sample(key_share)
-    types = _types_prior(prior, n_classes).sample(key_types, (prior.n_types,))
+    types = _types_prior(prior, n_classes).sample(key_types, (N_TYPES,))
     member = dist.Categorical(share).sample(key_member, (n_workers,))
     concentration = confusion_concentration(types[member], prior)
     params = Params(
@@ -228,7 +230,7 @@ def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
 
 
 def _share_prior(prior: Prior) -> dist.Dirichlet:
-    return dist.Dirichlet(jnp.full(prior.n_types, prior.share))
+    return dist.Dirichlet(jnp.full(N_TYPES, prior.share))
 
 
 def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

@@ -96,11 +96,8 @@ def test_errors_on_public_crowds(published, name, error):
 @pytest.mark.slow
 def test_labels_agree_with_draws_from_the_posterior():
     data = bc.simulate.crowd(100, 10, 2, labels_per_task=6, accuracy=0.8, seed=0)
-    est = bc.WorkerTypes(n_types=2).fit(data.annotations)
-    prior = worker_types.Prior(n_types=2)
-    post = est.posterior(
-        method="nuts", prior=prior, chains=1, draws=300, warmup=300, progress=False
-    )
+    est = bc.WorkerTypes().fit(data.annotations)
+    post = est.posterior(method="nuts", chains=1, draws=200, warmup=200, progress=False)
     probas = bc.label_posterior(post)
     clear = (est.probas_.max(axis=1) > 0.9) & (probas.max(axis=1) > 0.9)
     assert clear.mean() > 0.7

@@ -21,15 +21,15 @@ LABELS = Labels(
     label=jnp.array([0, 1, 0, 1, 2]),
 )
 SIZES = {"n_items": 4, "n_workers": 2, "n_classes": 3}
-PRIOR = Prior(prevalence=1.5, share=1.2, n_types=2, n_pseudo_labels=5.0, strength=6.0)
+PRIOR = Prior(prevalence=1.5, share=1.2, n_pseudo_labels=5.0, strength=6.0)
 
 
 def params_of(seed):
     rng = np.random.default_rng(seed)
     return Params(
         prevalence=jnp.asarray(rng.dirichlet(np.full(3, 2.0))),
-        share=jnp.asarray(rng.dirichlet(np.full(2, 2.0))),
-        types=jnp.asarray(rng.dirichlet(np.full(3, 2.0), size=(2, 3))),
+        share=jnp.asarray(rng.dirichlet(np.full(3, 2.0))),
+        types=jnp.asarray(rng.dirichlet(np.full(3, 2.0), size=(3, 3))),
         confusion=jnp.asarray(rng.dirichlet(np.full(3, 2.0), size=(2, 3))),
     )
 
@@ -42,9 +42,9 @@ def log_dirichlet(row, concentration):
 def log_density_by_hand(params, prior):
     p = Params(*(np.asarray(field, dtype=float) for field in params))
     total = log_dirichlet(p.prevalence, np.full(3, prior.prevalence))
-    total += log_dirichlet(p.share, np.full(2, prior.share))
+    total += log_dirichlet(p.share, np.full(3, prior.share))
     wrong = prior.n_pseudo_labels * (1 - prior.accuracy) / 2
-    for g, k in product(range(2), range(3)):
+    for g, k in product(range(3), range(3)):
         concentration = np.full(3, wrong)
         concentration[k] = prior.n_pseudo_labels * prior.accuracy
         total += log_dirichlet(p.types[g, k], concentration)
@@ -55,7 +55,7 @@ def log_density_by_hand(params, prior):
                 log_dirichlet(p.confusion[worker, k], prior.strength * p.types[g, k])
                 for k in range(3)
             )
-            for g in range(2)
+            for g in range(3)
         ]
         total += logsumexp(of_type)
     assignments = []
@@ -88,8 +88,8 @@ def test_type_log_joint_is_scipys_density():
     joint = worker_types.type_log_joint(
         params.share, params.types, jnp.asarray(counts, dtype=float), PRIOR
     )
-    expected = np.zeros((4, 2))
-    for worker, g in product(range(4), range(2)):
+    expected = np.zeros((4, 3))
+    for worker, g in product(range(4), range(3)):
         expected[worker, g] = log(float(params.share[g]))
         for k in range(3):
             n = counts[worker, k]
