@@ -326,7 +326,7 @@ def _seen_classes(
 
 
 def _description(setting: _Setting) -> dict[str, Any]:
-    """What a journal must agree with; policies, budgets and sizes may be added to."""
+    """What a journal must agree with; budgets, sizes and repeats may be added to."""
     return {
         "table": joblib.hash((setting.table.values, setting.table.target)),
         "policies": {name: repr(make) for name, make in setting.factories.items()},
