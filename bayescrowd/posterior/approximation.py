@@ -7,7 +7,8 @@ differ: a rise over the last fifth of the steps counts if it is larger, and beyo
 How near the guide is to the posterior is told by the weights p / q of its draws: the Pareto k of
 their tail (Y. Yao, A. Vehtari, D. Simpson and A. Gelman 2018, "Yes, but did it work? Evaluating
 variational inference", ICML) is below 0.7 where weighting could repair the draws. It judges all
-parameters at once, so that with hundreds of workers it is above 0.7 even where every mean is right.
+parameters at once and may be above 0.7 where means are right: on the crowd dog it was 3.2, with
+means within 0.07 standard deviations of Gibbs sampling's on average.
 """
 
 from __future__ import annotations

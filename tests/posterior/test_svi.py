@@ -174,18 +174,18 @@ def test_the_bound_ends_below_the_evidence_but_near(post):
     last = elbo[:, -30:]
     error = last.std() / np.sqrt(last.size)
     gap = enumerated()[0] - last.mean()
-    # seven parameters of nearly prior width, to each of which a normal is some hundredths off
+    # what normals lose: 0.08 to 0.11 nats were measured with three seeds
     assert -4 * error < gap < 0.5
     assert (elbo[:, 0] < last.mean() - 10 * error).all()
 
 
 def test_means_are_near_the_enumerated_ones(post):
-    # What normals lose in mean: up to a tenth of a standard deviation of about 0.16 was seen on
-    # real crowds; the draws' own error is 0.004.
+    # The guide is no posterior: with three seeds the largest gaps were 0.012, of standard
+    # deviations of 0.13 to 0.18, and 0.034 to 0.039 for labels. The draws' own error is 0.004.
     _, probas, confusion = enumerated()
     found = group_of(post, "posterior")["confusion"].mean(["chain", "draw"])
-    np.testing.assert_allclose(found, confusion, atol=0.016 + 4 * 0.004)
-    np.testing.assert_allclose(bc.label_posterior(post), probas, atol=0.04)
+    np.testing.assert_allclose(found, confusion, atol=0.012 + 4 * 0.004)
+    np.testing.assert_allclose(bc.label_posterior(post), probas, atol=0.039 + 4 * 0.004)
 
 
 def test_the_seed_decides(post):
@@ -230,13 +230,13 @@ def test_weights_average_to_the_evidence(post):
 @pytest.mark.slow
 def test_normal_posteriors_are_found_exactly():
     # A worker and a task without labels keep their normal priors, which the guide contains, in
-    # whatever batches. Standard deviations of the estimates over seeds were 0.03; four of them.
+    # whatever batches. Over 24 fits the estimates had standard deviations of up to 0.041.
     keys = jax.random.split(jax.random.key(0), 2)
     sizes = {"n_items": 7, "n_workers": 4, "n_classes": 2}
     guide = svi.Variational(item_difficulty, 3).init(keys, 3000, None, (labels_of(),), sizes).guide
     for site, index in (("ability", 3), ("log_easiness", 3), ("log_easiness", 5)):
-        np.testing.assert_allclose(guide.loc[site][:, index], 1, atol=0.12)
-        np.testing.assert_allclose(np.exp(guide.log_scale[site][:, index]), 1, atol=0.12)
+        np.testing.assert_allclose(guide.loc[site][:, index], 1, atol=4 * 0.041)
+        np.testing.assert_allclose(np.exp(guide.log_scale[site][:, index]), 1, atol=4 * 0.041)
 
 
 # Real crowds
@@ -246,8 +246,8 @@ def test_normal_posteriors_are_found_exactly():
 @pytest.mark.parametrize(
     ("model", "name", "largest"),
     [
-        # Largest gap of a label's probability; 0.04 and 0.11 were measured. Most of it is chance:
-        # a probability near 1/2 varies by up to 0.5 from draw to draw.
+        # Largest gap of a label's probability, of which 0.03 to 0.05 were measured for the first
+        # three, 0.11 for MACE and 0.14 for the pooled model, with one seed each.
         (dawid_skene, "bluebird", 0.1),
         (dawid_skene, "rte", 0.1),
         (one_coin, "rte", 0.1),
