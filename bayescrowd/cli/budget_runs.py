@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -236,6 +236,7 @@ def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
             "n_rows": len(table.target),
             "n_classes": int(table.target.nunique()),
             "features": [str(name) for name in table.features.columns],
+            "cuts": {str(name): list(cuts) for name, cuts in _cuts(table).items()},
         },
         "n_features": args.features,
         "model": args.model,
@@ -255,10 +256,19 @@ def read_lines(args: argparse.Namespace, table: TableDataset) -> str:
         f"{counted(int(table.target.nunique()), 'class', 'classes')} of {args.target}"
     )
     told = [read, *([table.description] if table.description else [])]
+    if cuts := _cuts(table):
+        told.append(f"read in intervals, cut at quantiles: {', '.join(map(str, cuts))}")
     if args.noise != "none" or args.labels > 1:
         noise = "" if args.noise == "none" else f", {args.rate:.0%} of them wrong ({args.noise})"
         told.append(f"{counted(args.labels, 'label')} per observation{noise}; model {args.model}")
     return "\n".join(told)
+
+
+def _cuts(table: TableDataset) -> Mapping[Hashable, Sequence[float]]:
+    """Where the numeric features that are read in intervals are cut."""
+    from bayescrowd.budgeted.space import FeatureSpace
+
+    return FeatureSpace.from_table(table).cuts
 
 
 # -- types of arguments -----------------------------------------------------------------------

@@ -80,6 +80,8 @@ def test_files_and_document_hold_what_budget_curve_finds(folder, capsys):
     assert row["difference"] == pytest.approx((errors[10] - ours[10]).mean())
     assert row["standard_error"] == pytest.approx((errors[10] - ours[10]).std() / 2)
     assert document["input"]["features"] == ["colour", "weight", "shop"]
+    expected = np.quantile(table.features["weight"], [0.2, 0.4, 0.6, 0.8])
+    np.testing.assert_allclose(document["input"]["cuts"]["weight"], expected)
     assert (folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
     # from the journal alone, and readable
     before = (folder / "journal.jsonl").read_bytes()
@@ -88,6 +90,7 @@ def test_files_and_document_hold_what_budget_curve_finds(folder, capsys):
     said = capsys.readouterr().out
     assert "fruit.csv: 150 rows, 3 features, 2 classes of kind" in said
     assert "left out, as they have one value: country" in said
+    assert "read in intervals, cut at quantiles: weight" in said
     assert f"{curve.loc[curve['policy'] == 'all data', 'error'].mean():.3f} ±" in said
 
 
