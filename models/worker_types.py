@@ -12,9 +12,10 @@ careless workers and experts are told apart after few labels. The estimator of t
 aggregation models for crowdsourcing", WWW, have normal logits in place of Dirichlet rows.
 
 The types are summed out: a worker's rows have a mixture of densities, stated as a factor on rows
-that are uniform by themselves, so that they keep an axis per plate. Types are exchangeable, and
-chains may number them differently; the workers' rows and the labels do not depend on it. A type's
-row is expected to be right more often than wrong, which breaks the symmetry of the true classes.
+that by themselves scatter around the mean type, so that they keep an axis per plate. Types are
+exchangeable, and chains may number them differently; the workers' rows and the labels do not depend
+on it. A type's row is expected to be right more often than wrong, which breaks the symmetry of the
+true classes.
 """
 
 from typing import NamedTuple
@@ -54,8 +55,8 @@ class Params(NamedTuple):
 
     prevalence: Float[Array, " cls"]
     """Probability of each true class (p)."""
-    share: Float[Array, " type"]
-    """Probability of each type (rho)."""
+    weight: Float[Array, " type"]
+    """Weight of each type; its share of their sum is the type's probability (rho)."""
     types: Float[Array, "type cls cls"]
     """The types' confusion matrices, indexed [type, true, observed] (T)."""
     confusion: Float[Array, "worker cls cls"]
@@ -68,7 +69,7 @@ class Prior(NamedTuple):
     prevalence: float = 3.0
     """Pseudo-items of each class."""
     share: float = 2.0
-    """Pseudo-workers of each type."""
+    """Pseudo-workers of each type: weights are gamma, so that shares are Dirichlet."""
     n_pseudo_labels: float = 4.0
     """Pseudo-labels in each row of a type's matrix."""
     accuracy: float = 0.6
@@ -98,9 +99,9 @@ def model(
 ) -> None:
     """State the joint density of the parameters and the labels, types and true classes summed out.
 
-    Plates: ``prevalence`` and ``share``; ``types`` in the plates ``type`` and ``cls``, the true
-    class; ``confusion`` in the plates ``worker`` and ``cls``, with the factor ``membership``; the
-    labels' marginal density, one term per item, in the plate ``item``.
+    Plates: ``prevalence``; ``weight`` in the plate ``type``; ``types`` in the plates ``type`` and
+    ``cls``, the true class; ``confusion`` in the plates ``worker`` and ``cls``, with the factor
+    ``membership``; the labels' marginal density, one term per item, in the plate ``item``.
 
     Args:
         labels: the observed labels.
@@ -110,15 +111,17 @@ def model(
         prior: pseudo-counts of the priors, number and strength of the types.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
-    share = numpyro.sample("share", _share_prior(prior))
+    with numpyro.plate("type", N_TYPES, dim=-1):
+        weight = numpyro.sample("weight", _weight_prior(prior))
+    share = weight / weight.sum()
     with numpyro.plate("type", N_TYPES, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         types = numpyro.sample("types", _types_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
-        uniform = dist.Dirichlet(jnp.ones(n_classes))
-        confusion = numpyro.sample("confusion", uniform)
+        around = _around_mean_type(prior, n_classes)
+        confusion = numpyro.sample("confusion", around)
     by_type = _confusion_prior(share, types, prior).log_prob(confusion)
-    numpyro.factor("membership", by_type.sum() - uniform.log_prob(confusion).sum())
-    params = Params(prevalence, share, types, confusion)
+    numpyro.factor("membership", by_type.sum() - around.log_prob(confusion).sum())
+    params = Params(prevalence, weight, types, confusion)
     with numpyro.plate("item", n_items, dim=-1):
         log_joint = label_log_joint(params, labels, n_items=n_items)
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
@@ -159,16 +162,16 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors, number and strength of the types.
     """
-    key_prevalence, key_share, key_types, key_member, key_confusion, key_labels = jax.random.split(
+    key_prevalence, key_weight, key_types, key_member, key_confusion, key_labels = jax.random.split(
         rng_key, 6
     )
-    share = _share_prior(prior).sample(key_share)
+    weight = _weight_prior(prior).sample(key_weight, (N_TYPES,))
     types = _types_prior(prior, n_classes).sample(key_types, (N_TYPES,))
-    member = dist.Categorical(share).sample(key_member, (n_workers,))
+    member = dist.Categorical(weight / weight.sum()).sample(key_member, (n_workers,))
     concentration = confusion_concentration(types[member], prior)
     params = Params(
         prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
-        share=share,
+        weight=weight,
         types=types,
         confusion=dist.Dirichlet(concentration).sample(key_confusion),
     )
@@ -229,12 +232,18 @@ def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
 
 
-def _share_prior(prior: Prior) -> dist.Dirichlet:
-    return dist.Dirichlet(jnp.full(N_TYPES, prior.share))
+def _weight_prior(prior: Prior) -> dist.Gamma:
+    return dist.Gamma(prior.share, 1.0)
 
 
 def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     of_rows = dawid_skene.Prior(n_pseudo_labels=prior.n_pseudo_labels, accuracy=prior.accuracy)
+    return dist.Dirichlet(dawid_skene.confusion_concentration(of_rows, n_classes))
+
+
+def _around_mean_type(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    """Rows around the prior mean of a type; the factor divides by their density."""
+    of_rows = dawid_skene.Prior(n_pseudo_labels=prior.strength, accuracy=prior.accuracy)
     return dist.Dirichlet(dawid_skene.confusion_concentration(of_rows, n_classes))
 
 

@@ -53,7 +53,7 @@ def test_memberships_and_rows_are_those_of_the_numpyro_model():
     np.testing.assert_allclose(est.confusions_.to_numpy().reshape(30, 3, 3), rows, rtol=1e-9)
     params = worker_types.Params(
         prevalence=jnp.asarray(est.priors_.to_numpy()),
-        share=jnp.asarray(found.base.share),
+        weight=jnp.asarray(found.base.share),
         types=jnp.asarray(found.base.matrices.transpose(0, 2, 1)),
         confusion=jnp.asarray(rows),
     )

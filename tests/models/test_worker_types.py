@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpyro.infer.util import log_density
 from scipy.special import logsumexp
-from scipy.stats import dirichlet, dirichlet_multinomial, multinomial
+from scipy.stats import dirichlet, dirichlet_multinomial, gamma, multinomial
 
 from bayescrowd.models import worker_types
 from bayescrowd.models.worker_types import Labels, Params, Prior
@@ -28,7 +28,7 @@ def params_of(seed):
     rng = np.random.default_rng(seed)
     return Params(
         prevalence=jnp.asarray(rng.dirichlet(np.full(3, 2.0))),
-        share=jnp.asarray(rng.dirichlet(np.full(3, 2.0))),
+        weight=jnp.asarray(rng.gamma(2.0, size=3)),
         types=jnp.asarray(rng.dirichlet(np.full(3, 2.0), size=(3, 3))),
         confusion=jnp.asarray(rng.dirichlet(np.full(3, 2.0), size=(2, 3))),
     )
@@ -42,7 +42,7 @@ def log_dirichlet(row, concentration):
 def log_density_by_hand(params, prior):
     p = Params(*(np.asarray(field, dtype=float) for field in params))
     total = log_dirichlet(p.prevalence, np.full(3, prior.prevalence))
-    total += log_dirichlet(p.share, np.full(3, prior.share))
+    total += gamma.logpdf(p.weight, prior.share).sum()
     wrong = prior.n_pseudo_labels * (1 - prior.accuracy) / 2
     for g, k in product(range(3), range(3)):
         concentration = np.full(3, wrong)
@@ -50,7 +50,7 @@ def log_density_by_hand(params, prior):
         total += log_dirichlet(p.types[g, k], concentration)
     for worker in range(2):
         of_type = [
-            log(p.share[g])
+            log(p.weight[g] / p.weight.sum())
             + sum(
                 log_dirichlet(p.confusion[worker, k], prior.strength * p.types[g, k])
                 for k in range(3)
@@ -84,13 +84,14 @@ def test_log_density_is_prior_plus_all_assignments(seed):
 @pytest.mark.slow
 def test_type_log_joint_is_scipys_density():
     params = params_of(3)
+    share = params.weight / params.weight.sum()
     counts = np.random.default_rng(0).integers(0, 5, size=(4, 3, 3))
     joint = worker_types.type_log_joint(
-        params.share, params.types, jnp.asarray(counts, dtype=float), PRIOR
+        share, params.types, jnp.asarray(counts, dtype=float), PRIOR
     )
     expected = np.zeros((4, 3))
     for worker, g in product(range(4), range(3)):
-        expected[worker, g] = log(float(params.share[g]))
+        expected[worker, g] = log(float(share[g]))
         for k in range(3):
             n = counts[worker, k]
             row = PRIOR.strength * np.asarray(params.types[g, k], dtype=float)
