@@ -58,7 +58,8 @@ def with_hard_items(
 
     Examples:
         >>> import bayescrowd as bc
-        >>> easy = bc.simulate.crowd(1000, 20, labels_per_task=5, prevalence=[0.9, 0.1], accuracy=0.9)
+        >>> rare = [0.9, 0.1]
+        >>> easy = bc.simulate.crowd(1000, 20, labels_per_task=5, prevalence=rare, accuracy=0.9)
         >>> hard = bc.simulate.with_hard_items(easy, share=[0.3, 0.0], pull=0.5)
         >>> votes = [bc.MajorityVote().fit(data.annotations).probas_ for data in (easy, hard)]
         >>> [round(bc.metrics.error_rate(p, easy.truth), 2) for p in votes]

@@ -104,10 +104,11 @@ class AutoAggregator(RowAggregator):
         posterior = with_known(_answer(average, votes), symbols.fixed)
         self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
         self.why_ = _why(self.scores_, ann)
-        rows = implied_rows(symbols, posterior)
+        # Votes and tempering make the answer careful; workers judged by it would all look worse.
+        rows = implied_rows(symbols, with_known(average, symbols.fixed))
         return CompactAggregation(
             posterior=posterior,
-            priors=posterior.mean(axis=0),
+            priors=rows.posterior.mean(axis=0),
             base=rows.base,
             counts=rows.counts,
             totals=rows.totals,

@@ -190,3 +190,13 @@ def test_probabilities_mean_more_than_those_of_dawid_and_skene():
 def test_bad_parameters():
     with pytest.raises(ValueError, match="n_iter=0: expected at least 1"):
         bc.AutoAggregator(n_iter=0).fit(bc.Annotations.from_matrix([list("ab"), list("bb")]))
+
+
+def test_workers_look_as_good_as_they_are() -> None:
+    crowd = bc.simulate.crowd(1500, 20, 3, labels_per_task=8, accuracy=0.8, seed=5)
+    quality = bc.AutoAggregator().fit(crowd.annotations).worker_quality_
+    frame = crowd.annotations.to_frame()
+    is_right = frame["label"] == frame["task"].map(crowd.truth)
+    found = is_right.groupby(frame["worker"]).mean()
+    # 600 labels each: what remains are the tasks that are called wrongly, 1 % of them
+    assert (quality["accuracy"] - found).abs().max() < 0.03
