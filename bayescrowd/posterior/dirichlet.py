@@ -35,7 +35,7 @@ _REFUSED_SHARE = 8
 _ABOVE_MINUS_ONE = -1 + 2**-24
 """Above -1 by one step of single precision: keeps erfinv and log1p finite."""
 
-_LARGE = 4_096
+_LARGE = 512
 """Entries from which on it pays to propose for refused entries only."""
 
 _Proposal = tuple[Float[Array, " entry"], Bool[Array, " entry"]]

