@@ -12,6 +12,7 @@ breaks ties. (A fixed order would favour whatever comes first.)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -63,7 +64,7 @@ class BudgetResult(NamedTuple):
     """Why no more is asked; 'not finished' while there is more to ask."""
 
 
-class Policy:
+class Policy(ABC):
     """Decides what to ask next, and which features to use in the end.
 
     Args:
@@ -278,12 +279,12 @@ class Policy:
         """What is believed before the first answer."""
         return BELIEFS[self.model](self._space, self.labels_per_query)
 
+    @abstractmethod
     def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
         """Position of the feature to ask about, or None to wait for answers.
 
         Must not change the state if it returns None, but for setting `_stop_reason`.
         """
-        raise NotImplementedError
 
     def _next_class(self, feature: int) -> int:
         """Position of the class to ask about: y ~ P(Y) among those with instances left."""

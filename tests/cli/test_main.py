@@ -86,7 +86,7 @@ def test_help_and_version_load_nothing_heavy(argument):
         (["aggregate", "x.csv", "--methd", "wawa"], "bayescrowd: unrecognized arguments"),
         (
             ["aggregate", "x.csv", "--method", "magic"],
-            "bayescrowd aggregate: argument --method: no method 'magic'; there are auto, majority-vote,",
+            "bayescrowd aggregate: argument --method: no method 'magic'; there are auto, majority-",
         ),
         (["aggregate", "x.csv", "--seed", "-1"], "expected an integer of at least 0"),
         (["aggregate", "x.csv", "--n-init", "two"], "'two': expected an integer of at least 1"),
