@@ -69,7 +69,8 @@ def test_model_and_start_are_those_of_the_estimator(crowd, monkeypatch, name):
 @pytest.mark.filterwarnings("ignore:the crowd is hardly better than guessing")
 def test_other_posteriors_are_those_of_their_models(crowd, name):
     model, method = MODELS[name]
-    options = {"chains": 2, "draws": 500, "warmup": 500, "predictive": False}
+    draws = {"gibbs": 4000, "nuts": 500}[method]  # sweeps of MACE are quick, and alike
+    options = {"chains": 2, "draws": draws, "warmup": 500, "predictive": False}
     options["log_likelihood"] = False
     started = getattr(bc, name)().fit(crowd.annotations).posterior(seed=8, **options)
     direct = bc.sample_posterior(getattr(bc.models, model), crowd.annotations, method, **options)
