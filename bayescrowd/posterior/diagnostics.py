@@ -241,7 +241,7 @@ def _convergence_problems(table: pd.DataFrame, n_chains: int) -> list[str]:
     if not (table["rhat"] <= MOST_RHAT).all():
         value = float(table["rhat"].max(skipna=False))
         problems.append(
-            f"chains disagree about {worst} (R-hat {value:.2f}, should be below {MOST_RHAT})"
+            f"chains disagree about {worst} (R-hat {value:.3f}, should be below {MOST_RHAT})"
             if np.isfinite(value)
             else f"the R-hat of {worst} cannot be computed from so few draws"
         )
