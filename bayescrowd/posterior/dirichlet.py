@@ -101,8 +101,12 @@ def log_gamma(rng_key: PRNGKeyArray, shape: Float[Array, "*batch"]) -> Float[Arr
     small = flat < 1
     d = jnp.where(small, flat + 1, flat) - 1 / 3
     draws = jnp.log(d) + _accepted(key_rounds, d)
-    boost = jnp.log1p(-jax.random.uniform(key_boost, flat.shape, flat.dtype)) / flat
-    return jnp.where(small, draws + boost, draws).reshape(shape.shape)
+
+    def boosted() -> Float[Array, " entry"]:
+        boost = jnp.log1p(-jax.random.uniform(key_boost, flat.shape, flat.dtype)) / flat
+        return jnp.where(small, draws + boost, draws)
+
+    return jax.lax.cond(small.any(), boosted, lambda: draws).reshape(shape.shape)
 
 
 def _accepted(rng_key: PRNGKeyArray, d: Float[Array, " entry"]) -> Float[Array, " entry"]:

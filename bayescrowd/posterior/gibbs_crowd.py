@@ -44,16 +44,18 @@ def labels_log_joint(
     *,
     n_items: int,
 ) -> Float[Array, "item cls"]:
-    """The models' `label_log_joint`, three times as fast for labels sorted by item."""
+    """The models' `label_log_joint`, several times as fast for labels sorted by item."""
     n_workers, n_classes, n_observed = confusion.shape
-    table = jnp.log(confusion).transpose(0, 2, 1).reshape(n_workers * n_observed, n_classes)
-    log_answers = jax.ops.segment_sum(
-        table[labels.worker * n_observed + labels.label],
-        labels.item,
-        num_segments=n_items,
-        indices_are_sorted=True,
+    rows = jnp.log(confusion).transpose(1, 0, 2).reshape(n_classes, n_workers * n_observed)
+    answer = labels.worker * n_observed + labels.label
+    # Class by class: sums of numbers take half the time of sums of rows.
+    log_answers = jax.lax.map(
+        lambda row: jax.ops.segment_sum(
+            row[answer], labels.item, num_segments=n_items, indices_are_sorted=True
+        ),
+        rows,
     )
-    return jnp.log(prevalence) + log_answers
+    return jnp.log(prevalence) + log_answers.T
 
 
 def class_counts(truth: Int[Array, " item"], n_classes: int) -> Float[Array, " cls"]:
