@@ -68,8 +68,10 @@ MOST_OUTCOMES = 256
 FEWEST_SLOTS, SLOT_GROWTH = 32, 8
 """Readings that a feature has room for at first, and how much more it gets when they are full."""
 
-N_BURN_IN = 40
-"""Sweeps before the first one kept, where a whole table is taken in at once."""
+N_BURN_IN = 100
+"""Sweeps before the first one kept, where a whole table is taken in at once.
+
+Nursery with four labels in five wrong needs as many; 1,000 give the same errors."""
 
 LARGE = 2_048
 """Readings beyond which chains are few and long instead of many and short."""

@@ -115,7 +115,7 @@ class Classifier:
     def _coded(self, name: Hashable, column: pd.Series) -> Int[np.ndarray, "row label"]:
         if not any(_is_several(cell) for cell in column):
             return self._space.code_column(name, column)[:, None]
-        lists = [list(cell) if _is_several(cell) else [cell] for cell in column]
+        lists = [_in_order(cell) if _is_several(cell) else [cell] for cell in column]
         flat = pd.Series(
             [plain(value) for cell in lists for value in cell],
             index=[row for row, cell in zip(column.index, lists, strict=True) for _ in cell],
@@ -128,6 +128,11 @@ class Classifier:
 
     def __repr__(self) -> str:
         return f"Classifier({len(self.classes)} classes from {listed(self.features)})"
+
+
+def _in_order(cell: Any) -> list[Any]:
+    """Labels as they came; a set has no order, and its own changes from process to process."""
+    return sorted(cell, key=repr) if isinstance(cell, set) else list(cell)
 
 
 def _is_several(cell: Any) -> bool:

@@ -77,8 +77,11 @@ def grouped(
         >>> grouped(np.array([1, 0, 1]), np.array([[2.0, 1.0], [3.0, 0.0], [2.0, 1.0]])).n_equal
         array([1, 2])
     """
-    both, n_equal = np.unique(np.column_stack([target, counts]), axis=0, return_counts=True)
-    return Groups(both[:, 0].astype(int), both[:, 1:], n_equal)
+    group = target
+    for labels in counts.T.astype(np.int64):  # sorting numbers takes a tenth of sorting rows
+        _, group = np.unique(group * (labels.max(initial=0) + 1) + labels, return_inverse=True)
+    _, first, n_equal = np.unique(group, return_index=True, return_counts=True)
+    return Groups(target[first], counts[first], n_equal)
 
 
 def sweep_groups(rng: np.random.Generator, chains: Chains, groups: Groups, prior: Chains) -> Chains:
@@ -130,8 +133,11 @@ def _shares(
     groups: Groups,
 ) -> Float[np.ndarray, "chain group value"]:
     """P(z | y, labels) of each group."""
-    log_joint = _log_joint(conditional, confusion, groups)
-    return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+    shares = _log_joint(conditional, confusion, groups)
+    shares -= shares.max(axis=-1, keepdims=True)
+    np.exp(shares, out=shares)
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def _log_joint(

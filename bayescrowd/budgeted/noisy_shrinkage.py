@@ -50,8 +50,10 @@ class PooledReader(NamedTuple):
 
     def log_likelihood(self, labels: Int[np.ndarray, "row label"]) -> Float[np.ndarray, "row cls"]:
         """Weighted mean of the readers' log-likelihoods; 0 where a row has no labels."""
-        said = [reader.log_likelihood(labels) for reader in self.readers]
-        return np.tensordot(self.weights, said, axes=1)
+        # nothing times minus infinity is not a number
+        heard = np.flatnonzero(self.weights > 0)
+        said = [self.readers[i].log_likelihood(labels) for i in heard.tolist()]
+        return np.tensordot(self.weights[heard], said, axes=1)
 
 
 class NoisyShrunkBelief:
@@ -103,7 +105,7 @@ class NoisyShrunkBelief:
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
     ) -> PooledReader:
-        """Reads labels with both models, at their posterior means."""
+        """Reads labels with both models, at their posterior means or modes."""
         self._catch_up(feature)
         readers = (
             self._majorities.reader(feature, slots, estimate),

@@ -9,8 +9,12 @@ One feature has counts c[y, x] over v values. Two kinds of hypotheses explain th
   evidence of Hs is less by sum n_x log m_x - log DirMult(n_x; 1).
 
 H0 has prior 1/2, the Hs share the rest. Parameters are means over the hypotheses, weighted by
-their evidence; a draw picks a hypothesis first. Few answers of an uninformative feature then look
-uninformative, where independent Dirichlet(1) rows see differences that are not there.
+their evidence; a draw picks a hypothesis first; the mode is that of the most probable one, since
+a mixture's has no closed form. Few answers of an uninformative feature then look uninformative,
+where independent Dirichlet(1) rows see differences that are not there.
+
+Of several labels the most frequent counts; tied ones share the observation. (To take one of them
+costs .01 to .02 more test error on nursery where more than half of five labels are wrong.)
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from bayescrowd.budgeted.belief import (
     ChannelReader,
     Estimate,
     majority_shares,
+    mode_rows,
     prior_concentration,
     value_counts,
 )
@@ -113,7 +118,9 @@ class ShrunkBelief:
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> None:
         """Add a whole table to the counts."""
-        self._counts = self._counts + value_counts(target, labels, self._counts.shape)
+        self._counts = self._counts + value_counts(
+            target, labels, self._counts.shape, majority_shares
+        )
         self._explained = explain(self._counts, self._widths)
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
@@ -132,10 +139,9 @@ class ShrunkBelief:
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
     ) -> ChannelReader:
-        """Reads values at the posterior mean; a mixture's mode is none of its own."""
-        if estimate == "map":
-            raise ValueError("estimate='map': this policy averages over priors; use 'mean'")
-        return ChannelReader(self.mean()[feature][:, slots])
+        """Reads values at the posterior mean, or at the mode under the most probable prior."""
+        channel = self._mode(feature) if estimate == "map" else self.mean()[feature]
+        return ChannelReader(channel[:, slots], majority_shares)
 
     def imagine(
         self,
@@ -151,6 +157,17 @@ class ShrunkBelief:
         n_answers = (n_observations[:, None, :] + spread).astype(np.int64)
         answers = rng.multinomial(n_answers, channels)
         return explain(self._counts[chosen, None] + answers, self._widths[chosen]).mean
+
+    def _mode(self, feature: int) -> Float[np.ndarray, "cls value"]:
+        """Rows at the mode given the hypothesis (and, of H0, the concentrations) of most weight."""
+        v = self.n_outcomes[feature]
+        found = Explanation(*(table[feature] for table in self._explained))
+        hypothesis = int(found.hypothesis.argmax())
+        if hypothesis == 0:
+            prior = SYMMETRIC[found.symmetric.argmax(axis=1)][:, None]
+        else:
+            prior = POOLED[hypothesis - 1] * v * found.pooled[:v]
+        return mode_rows(self._counts[feature, :, :v] + prior)
 
     def _drawn(
         self, rng: np.random.Generator, features: Sequence[int], n_draws: int

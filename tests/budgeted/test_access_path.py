@@ -466,12 +466,15 @@ def test_budgeted_selection_weighs_both_models_by_what_they_foretold():
             scores[m] += np.log(joint[cls] / joint.sum())
             model.observe(f, cls, said)
     rows = np.array([[0, 0, 1], [1, 1, 1], [0, -1, -1], [-1, -1, -1]])
-    one, other = (model.reader(f, slots, "mean").log_likelihood(rows) for model in models)
     weight = 1 / (1 + np.exp(scores[0] - scores[1]))
-    read = policy._belief.reader(f, slots, "mean").log_likelihood(rows)
-    np.testing.assert_allclose(read, (1 - weight) * one + weight * other, atol=1e-12)
-    with pytest.raises(ValueError, match="estimate='map'"):
-        policy.result(estimate="map")
+    for estimate in ("mean", "map"):
+        one, other = (model.reader(f, slots, estimate).log_likelihood(rows) for model in models)
+        read = policy._belief.reader(f, slots, estimate).log_likelihood(rows)
+        np.testing.assert_allclose(read, (1 - weight) * one + weight * other, atol=1e-12)
+    probas = policy.result(estimate="map").classifier.predict_proba(
+        pd.DataFrame({name: [None] for name in own.names}, dtype=object)
+    )
+    np.testing.assert_allclose(probas.to_numpy()[0], own.class_prior)
 
 
 def test_bad_input_spends_nothing():

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayescrowd.budgeted.belief import ChannelReader, NaiveBayesBelief, majority_shares
+from bayescrowd.budgeted.belief import (
+    ChannelReader,
+    NaiveBayesBelief,
+    first_majority,
+    majority_shares,
+)
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import naive_bayes
 
@@ -80,10 +85,22 @@ def test_majorities_by_hand():
     labels = np.array([[0, 0, 1], [2, 1, 0], [-1, -1, -1], [1, -1, 1]])
     expected = [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 0], [0, 1, 0]]
     np.testing.assert_allclose(majority_shares(labels, 3), expected)
+    expected[1] = [0, 0, 1]
+    np.testing.assert_allclose(first_majority(labels, 3), expected)
+
+
+def test_the_first_named_of_tied_labels_is_any_of_them_alike():
+    labels = np.random.default_rng(0).integers(0, 3, (4_000, 5))
+    shared, first = majority_shares(labels, 3), first_majority(labels, 3)
+    assert (shared.max(axis=1) < 1).mean() == pytest.approx(0.37, abs=0.03)  # 90 of 243 tie
+    assert set(first.sum(axis=1)) == {1.0}
+    assert (shared[first == 1] > 0).all()
+    # 1,500 ties of two: a standard error of half the root of their number, four of them
+    np.testing.assert_allclose(first.sum(axis=0), shared.sum(axis=0), atol=4 * 0.5 * 1_500**0.5)
 
 
 def test_a_reader_looks_values_up_and_ignores_missing_ones():
-    reader = ChannelReader(np.array([[0.9, 0.1], [0.3, 0.7]]))
+    reader = ChannelReader(np.array([[0.9, 0.1], [0.3, 0.7]]), majority_shares)
     read = np.exp(reader.log_likelihood(np.array([[1], [-1], [0]])))
     np.testing.assert_allclose(read, [[0.1, 0.7], [1, 1], [0.9, 0.3]])
     several = np.exp(reader.log_likelihood(np.array([[1, 1, 0], [0, 1, -1], [-1, -1, -1]])))

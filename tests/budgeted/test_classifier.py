@@ -6,7 +6,7 @@ import pytest
 from sklearn.naive_bayes import CategoricalNB
 
 import bayescrowd as bc
-from bayescrowd.budgeted.belief import ChannelReader
+from bayescrowd.budgeted.belief import ChannelReader, first_majority, majority_shares
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.simulation import classification_error, learn_from_all
 from bayescrowd.budgeted.space import FeatureSpace
@@ -16,7 +16,8 @@ SPACE = FeatureSpace(
 )
 EAR = np.array([[0.9, 0.1], [0.5, 0.5]])
 TAIL = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
-CLASSIFIER = Classifier(SPACE, {"tail": ChannelReader(TAIL), "ear": ChannelReader(EAR)})
+READERS = {"tail": ChannelReader(TAIL, majority_shares), "ear": ChannelReader(EAR, majority_shares)}
+CLASSIFIER = Classifier(SPACE, READERS)
 
 
 def test_by_hand():
@@ -38,6 +39,14 @@ def test_missing_and_several_labels():
     assert found[2] == pytest.approx(tied[0] / tied.sum())
 
 
+def test_the_first_of_tied_labels_or_the_least_of_a_set():
+    first = Classifier(SPACE, {"tail": ChannelReader(TAIL, first_majority)})
+    cells = [[3, 1], [1, 3], {3, 1}, 3, 1]
+    found = first.predict_proba(pd.DataFrame({"tail": pd.Series(cells, dtype=object)}))["cat"]
+    assert found[[0, 1, 2]].tolist() == found[[3, 4, 4]].tolist()
+    assert found[3] != found[4]
+
+
 def test_contributions_sum_to_the_log_odds():
     frame = pd.DataFrame({"ear": ["up", "down"], "tail": [3, 1]})
     parts = CLASSIFIER.contributions(frame, target="dog", against="cat")
@@ -49,7 +58,8 @@ def test_contributions_sum_to_the_log_odds():
 
 
 def test_impossible_labels_leave_the_prior():
-    sure = Classifier(SPACE, {"ear": ChannelReader(np.array([[1.0, 0.0], [1.0, 0.0]]))})
+    channel = np.array([[1.0, 0.0], [1.0, 0.0]])
+    sure = Classifier(SPACE, {"ear": ChannelReader(channel, majority_shares)})
     found = sure.predict_proba(pd.DataFrame({"ear": ["down", "up"]}))
     np.testing.assert_allclose(found, [[0.8, 0.2], [0.8, 0.2]])
 

@@ -133,6 +133,20 @@ def test_tied_labels_share_an_observation():
     np.testing.assert_allclose(belief.mean()[1, :, :2], explain(counts, np.array([2])).mean[0])
 
 
-def test_no_mode():
-    with pytest.raises(ValueError, match="averages over priors"):
-        seen().reader(0, np.arange(3), "map")
+def test_the_mode_is_that_of_the_most_probable_prior():
+    # classes apart: each row for itself, (c + a - 1) of its own a; none for a value never seen
+    apart = ShrunkBelief(FeatureSpace(classes=["a", "b"], features={"x": [0, 1, 2]}))
+    apart.observe_all(np.array([0] * 20 + [1] * 20), np.array([[[0]]] * 20 + [[[1]]] * 20))
+    mode = apart.reader(0, np.arange(3), "map").channel
+    np.testing.assert_allclose(mode, [[1, 0, 0], [0, 1, 0]])
+    # six classes alike: rows are drawn to the pooled frequencies
+    counts = np.array([[4, 3, 2, 1]] * 5 + [[3, 4, 1, 2]])
+    cells = np.repeat(np.arange(24), counts.ravel())
+    alike = ShrunkBelief(FeatureSpace(classes=list("abcdef"), features={"x": [0, 1, 2, 3]}))
+    alike.observe_all(cells // 4, (cells % 4)[:, None, None])
+    weights, _ = written_out(counts.astype(float))
+    assert weights.argmax() == 3
+    pooled = (counts.sum(axis=0) + 1) / 64
+    excess = counts + POOLED[2] * 4 * pooled - 1
+    expected = excess / excess.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(alike.reader(0, np.arange(4), "map").channel, expected)
