@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax.nn import softmax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.posterior.uniforms import draw_uniforms
+
 __all__ = ["draw_categories"]
+
+_Carry = tuple[Float[Array, "*batch"], Int[Array, "*batch"]]
 
 
 def draw_categories(
@@ -26,7 +29,15 @@ def draw_categories(
         >>> draw_categories(jax.random.key(0), log_weights).tolist()
         [0, 1]
     """
-    cumulative = jnp.cumsum(softmax(log_weights, axis=-1), axis=-1)
-    u = jax.random.uniform(rng_key, log_weights.shape[:-1]) * cumulative[..., -1]
+    by_category = jnp.moveaxis(log_weights, -1, 0)
+    weights = jnp.exp(by_category - by_category.max(axis=0))
+    u = draw_uniforms(rng_key, log_weights.shape[:-1]) * weights.sum(axis=0)
+
+    def pass_by(carry: _Carry, weight: Float[Array, "*batch"]) -> tuple[_Carry, None]:
+        cumulative, category = carry
+        cumulative = cumulative + weight
+        return (cumulative, category + (u >= cumulative)), None
+
     # The total is left out of the comparison, so that rounding cannot name a category too many.
-    return (u[..., None] >= cumulative[..., :-1]).sum(axis=-1)
+    start = (jnp.zeros_like(u), jnp.zeros(u.shape, int))
+    return jax.lax.scan(pass_by, start, weights[:-1])[0][1]

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from bayescrowd.models import dawid_skene, mace, one_coin
 from bayescrowd.models.dawid_skene import Labels, confusion_concentration
 from bayescrowd.posterior.dirichlet import dirichlet_tables
+from bayescrowd.posterior.uniforms import draw_uniforms
 
 __all__ = [
     "answer_counts",
@@ -29,6 +30,9 @@ __all__ = [
     "one_coin_log_joint",
     "vote_shares",
 ]
+
+_N_STREAMS = 4
+"""Stretches of labels that are summed by turns; more gain nothing (rte, 8,000 labels)."""
 
 
 def vote_shares(labels: Labels, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
@@ -47,20 +51,28 @@ def labels_log_joint(
     """The models' `label_log_joint`, several times as fast for labels sorted by item."""
     n_workers, n_classes, n_observed = confusion.shape
     rows = jnp.log(confusion).transpose(1, 0, 2).reshape(n_classes, n_workers * n_observed)
-    answer = labels.worker * n_observed + labels.label
+    answer = _dealt(labels.worker * n_observed + labels.label, fill=0)
+    item = _dealt(labels.item, fill=n_items)
     # Class by class: sums of numbers take half the time of sums of rows.
     log_answers = jax.lax.map(
-        lambda row: jax.ops.segment_sum(
-            row[answer], labels.item, num_segments=n_items, indices_are_sorted=True
-        ),
-        rows,
+        lambda row: jnp.zeros(n_items).at[item].add(row[answer], mode="drop"), rows
     )
     return jnp.log(prevalence) + log_answers.T
 
 
+def _dealt(codes: Int[Array, " label"], *, fill: int) -> Int[Array, " dealt"]:
+    """Codes of labels sorted by item, in an order in which neighbours belong to other items.
+
+    A sum that goes on where it has just been written waits for the memory: a third of the time.
+    """
+    padded = jnp.pad(codes, (0, -len(codes) % _N_STREAMS), constant_values=fill)
+    return padded.reshape(_N_STREAMS, -1).T.ravel()
+
+
 def class_counts(truth: Int[Array, " item"], n_classes: int) -> Float[Array, " cls"]:
     """Number of items of each class."""
-    return jnp.zeros(n_classes).at[truth].add(1.0)
+    # Compared, not scattered: all items are added to a few numbers.
+    return (truth[:, None] == jnp.arange(n_classes)).sum(axis=0, dtype=jnp.float32)
 
 
 def answer_counts(
@@ -167,7 +179,7 @@ def draw_mace(
     key_coins, key_rows = jax.random.split(rng_key)
     n_workers, n_classes = params.strategy.shape
     knowing = mace.knowing_given_truth(params, labels, truth)
-    knew = jax.random.uniform(key_coins, knowing.shape) < knowing
+    knew = draw_uniforms(key_coins, knowing.shape) < knowing
     spam = jnp.zeros_like(params.strategy).at[labels.worker, labels.label].add(1.0 - knew)
     prevalence, coins, strategy = dirichlet_tables(
         key_rows,

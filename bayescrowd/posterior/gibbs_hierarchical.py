@@ -37,6 +37,7 @@ from bayescrowd.models.hierarchical_dawid_skene import (
 )
 from bayescrowd.posterior.dirichlet import dirichlet_tables
 from bayescrowd.posterior.gibbs_crowd import answer_counts, class_counts, labels_log_joint
+from bayescrowd.posterior.uniforms import draw_uniforms
 
 __all__ = [
     "draw_hierarchical",
@@ -178,7 +179,7 @@ def table_counts(
     cell = jnp.repeat(jnp.arange(len(sizes)), sizes, total_repeat_length=n_labels)
     rank = jnp.arange(n_labels) - (jnp.cumsum(sizes) - sizes)[cell]
     a = concentration.ravel()[cell % n_cells]
-    opens = jax.random.uniform(rng_key, (n_labels,)) * (a + rank) < a
+    opens = draw_uniforms(rng_key, (n_labels,)) * (a + rank) < a
     return jnp.zeros(n_cells).at[cell % n_cells].add(opens).reshape(concentration.shape)
 
 

@@ -60,16 +60,8 @@ def test_draws_depend_on_the_key_alone():
     shape = jnp.full(N_DRAWS, 2.0)
     first, again, other = (draw_gammas(jax.random.key(seed), shape) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
-    assert not np.isclose(first, other).any()
-
-
-def test_small_arrays_have_the_same_distribution():
-    # below the size at which refused entries are proposed for alone
-    shape = jnp.full(100, 1.5)
-    keys = jax.random.split(jax.random.key(3), 100)
-    draws = jax.jit(lambda keys: jax.lax.map(lambda key: log_gamma(key, shape), keys))(keys)
-    draws = np.exp(np.asarray(draws, dtype=float)).ravel()
-    assert stats.kstest(draws, stats.gamma(1.5).cdf).pvalue > LEAST_P_VALUE
+    # equal by chance: density times twice the relative tolerance of 1e-5
+    assert np.isclose(first, other).mean() < 1e-3
 
 
 def test_draws_of_one_call_are_uncorrelated():
