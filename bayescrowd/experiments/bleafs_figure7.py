@@ -2,9 +2,11 @@
 
 Nursery with five labels per observation, in training and test; two features. A wrong label is any
 other value alike (uniform), or always the value that follows the true one (biased). Naive Bayes
-reads the majority of the labels, access path learns what they say. B-LEAFS may buy 1,000 labels,
-200 observations, and runs with the model it is scored by. The paper prints no errors: they are
-compared with what its text says, and with the means of an independent implementation.
+reads the majority of the labels, of tied ones the first named; access path learns what they say.
+B-LEAFS may buy 1,000 labels, 200 observations, and runs with the model it is scored by. The paper
+prints no errors: they are compared with what its text says, and with the means of an independent
+implementation on few splits. (Where seven labels in ten are wrong, uniformly, its access path has
+.603; the very parameters that the labels are drawn from have .616 +- .001 on 64 splits.)
 """
 
 from __future__ import annotations
@@ -198,8 +200,8 @@ EXPERIMENT = Experiment(
     n_seeds=N_SEEDS,
     claims=_claims,
     notes=(
-        "Means over paired splits ± standard errors. Naive Bayes reads the majority of 5 labels.",
-        "All data are 10,368 rows; access path learns them in some seconds per point.",
+        "Means over paired splits ± standard errors. Naive Bayes reads majorities of 5 labels, of",
+        "tied ones the first named. At .7, uniform, the true parameters of access path have .616.",
     ),
     average="mean",
 )
