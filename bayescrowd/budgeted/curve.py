@@ -221,6 +221,14 @@ def _check(setting: _Setting, repeats: int) -> None:
     """Raise before the work starts if any run would."""
     if repeats < 1:
         raise ValueError(f"repeats={repeats}: expected at least 1")
+    if not setting.budgets or not setting.sizes:
+        raise ValueError("budgets, n_features: expected at least one of each")
+    n_all = len(setting.space.features)
+    for size in setting.sizes:
+        if not 1 <= size <= n_all:
+            raise ValueError(
+                f"n_features={size}: expected 1 to {n_all}, the number of features there are"
+            )
     if not 0 < setting.train_share < 1:
         raise ValueError(f"train_share={setting.train_share}: expected between 0 and 1")
     if ALL_DATA in setting.factories:
@@ -259,25 +267,38 @@ def _measured(
 def _measure(setting: _Setting, repeat: int, name: str) -> list[Row]:
     """All budgets and sizes of one policy in one repeat."""
     part = _part(setting, repeat)
+    if name == ALL_DATA:
+        return _from_all_data(setting, part, repeat)
     return [_run(setting, part, repeat, name, k, b) for k, b in _cells(setting)]
 
 
 def _run(
     setting: _Setting, part: _Part, repeat: int, name: str, n_features: int, budget: float
 ) -> Row:
-    if name == ALL_DATA:
-        classifier = learn_from_all(
-            part.space, part.train_target, part.train_labels, n_features, model=setting.model
-        )
-        spent = float(np.sum((part.train_labels >= 0).sum(axis=(0, 2)) * part.space.label_costs()))
-    else:
-        factory = setting.factories[name]
-        policy = _make(setting, factory, part.space, budget, n_features, seed=part.policy_seed)
-        part.crowd.restart()
-        play(policy, part.crowd)
-        classifier, spent = policy.classifier(), policy.spent
+    factory = setting.factories[name]
+    policy = _make(setting, factory, part.space, budget, n_features, seed=part.policy_seed)
+    part.crowd.restart()
+    play(policy, part.crowd)
+    classifier = policy.classifier()
     error = classification_error(classifier, part.space, part.test_target, part.test_labels)
-    return Row(name, n_features, budget, repeat, error, spent, classifier.features)
+    return Row(name, n_features, budget, repeat, error, policy.spent, classifier.features)
+
+
+def _from_all_data(setting: _Setting, part: _Part, repeat: int) -> list[Row]:
+    """One classifier per size, whatever the budget, all of one belief."""
+    space = part.space
+    classifiers = learn_from_all(
+        space, part.train_target, part.train_labels, setting.sizes, model=setting.model
+    )
+    spent = float(np.sum((part.train_labels >= 0).sum(axis=(0, 2)) * space.label_costs()))
+    rows = []
+    for n_features, classifier in zip(setting.sizes, classifiers, strict=True):
+        error = classification_error(classifier, space, part.test_target, part.test_labels)
+        rows += [
+            Row(ALL_DATA, n_features, budget, repeat, error, spent, classifier.features)
+            for budget in setting.budgets
+        ]
+    return rows
 
 
 def _part(setting: _Setting, repeat: int) -> _Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,21 +91,30 @@ def learn_from_all(
     space: FeatureSpace,
     target: Int[np.ndarray, " row"],
     labels: Int[np.ndarray, "row feature label"],
-    n_features: int,
+    sizes: Sequence[int],
     *,
     model: str = "naive_bayes",
     estimate: Estimate = "mean",
-) -> Classifier:
-    """The classifier that all labels of a table give: what no budget can be expected to beat.
+) -> list[Classifier]:
+    """The classifiers that all labels of a table give: what no budget can be expected to beat.
 
     The features are selected greedily, by information gain at the posterior mean.
+
+    Args:
+        space: classes and features.
+        target: class of each row.
+        labels: labels of each cell, -1 for none.
+        sizes: numbers of features, a classifier each.
+        model: how labels depend on the class.
+        estimate: of the parameters.
     """
     belief: Belief = BELIEFS[model](space, labels.shape[2])
     belief.observe_all(target, labels)
-    chosen = greedy(space.class_prior, belief.mean(), belief.n_outcomes, n_features)
+    ranked = greedy(space.class_prior, belief.mean(), belief.n_outcomes, max(sizes))
     names = space.names
-    readers = {names[f]: belief.reader(f, np.arange(space.n_values[f]), estimate) for f in chosen}
-    return Classifier(space, readers)
+    readers = [belief.reader(f, np.arange(space.n_values[f]), estimate) for f in ranked]
+    by_name = {names[f]: reader for f, reader in zip(ranked, readers, strict=True)}
+    return [Classifier(space, dict(list(by_name.items())[:size])) for size in sizes]
 
 
 def classification_error(

@@ -184,8 +184,8 @@ def all_data_run(
 ) -> Run:
     """Learn from all labels of the training rows; the features are selected greedily."""
     split = _split(problem, seed, n_labels=n_labels, noise=noise, rate=rate)
-    classifier = learn_from_all(
-        split.space, split.train_target, split.train_labels, n_features, model=model
+    (classifier,) = learn_from_all(
+        split.space, split.train_target, split.train_labels, [n_features], model=model
     )
     return Run(
         error=_error(split, classifier),
@@ -260,24 +260,28 @@ def close_to(
     outcomes: Sequence[Outcome],
     reference: Sequence[float],
     *,
+    n_reference: int = N_SEEDS,
     tolerance: float | None = None,
 ) -> list[Claim]:
-    """Whether means agree with those of another implementation on as many splits of its own.
+    """Whether means agree with those of another implementation on splits of its own.
 
     Args:
         text: what is claimed.
         outcomes: the means here.
         reference: those of the other one, in the same order.
+        n_reference: splits of the other one.
         tolerance: largest difference; two standard errors of the difference if None.
 
     Returns:
         The claim; nothing with fewer than `LEAST_SEEDS` seeds, which could not decide it.
     """
-    if len(outcomes[0].values) < LEAST_SEEDS:
+    n_seeds = len(outcomes[0].values)
+    if n_seeds < LEAST_SEEDS:
         return []
     told, holds = [], True
+    both = np.sqrt(1 + n_seeds / n_reference)
     for outcome, expected in zip(outcomes, reference, strict=True):
-        allowed = 2 * np.sqrt(2) * outcome.standard_error if tolerance is None else tolerance
+        allowed = 2 * both * outcome.standard_error if tolerance is None else tolerance
         holds &= bool(abs(outcome.measured - expected) <= allowed)
         told.append(f"{outcome.measured:.3f} and {expected:.3f}")
     return [Claim(text, holds, ", ".join(told))]

@@ -516,8 +516,8 @@ def test_all_data_of_the_published_noise(published):
         seed=0,
     )
     part = curve._part(setting, 0)
-    classifier = learn_from_all(
-        part.space, part.train_target, part.train_labels, 2, model="access_path"
+    (classifier,) = learn_from_all(
+        part.space, part.train_target, part.train_labels, [2], model="access_path"
     )
     error = classification_error(classifier, part.space, part.test_target, part.test_labels)
     assert {*classifier.features} == {"health", "has_nurs"}

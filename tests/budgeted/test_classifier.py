@@ -67,7 +67,7 @@ def test_impossible_labels_leave_the_prior():
 def test_agrees_with_scikit_learn_on_a_whole_table(birds):
     space = FeatureSpace.from_table(birds, target="kind")
     coded = space.code(birds, target="kind")
-    classifier = learn_from_all(space, coded.target, coded.values[:, :, None], 4)
+    (classifier,) = learn_from_all(space, coded.target, coded.values[:, :, None], [4])
     reference = CategoricalNB(alpha=1.0).fit(coded.values, coded.target)
     found = classifier.predict_proba(birds)
     np.testing.assert_allclose(found, reference.predict_proba(coded.values), rtol=1e-6)

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
+from bayescrowd.budgeted import curve as curve_module
 from bayescrowd.budgeted.curve import ALL_DATA, curve_means, paired_differences
+from bayescrowd.budgeted.simulation import learn_from_all
 
 
 def run(birds, policies=(bc.RoundRobin, bc.TsGreedy), **options):
@@ -25,6 +27,23 @@ def test_one_row_per_run_and_the_same_numbers_again(birds):
     assert (bought["spent"] == bought["budget"]).all()
     assert (curve[curve["policy"] == ALL_DATA]["spent"] == 4 * 240).all()
     pd.testing.assert_frame_equal(run(birds, all_data=True), curve)
+
+
+def test_all_data_are_learned_once_per_repeat(birds, monkeypatch):
+    sizes = []
+
+    def counted(*arguments, **options):
+        sizes.append(arguments[3])
+        return learn_from_all(*arguments, **options)
+
+    monkeypatch.setattr(curve_module, "learn_from_all", counted)
+    both = run(birds, {}, all_data=True, n_features=[2, 1])
+    assert sizes == [(2, 1)] * 3
+    for k in (1, 2):
+        alone = run(birds, {}, all_data=True, n_features=k)
+        part = both[both["n_features"] == k].reset_index(drop=True)
+        pd.testing.assert_frame_equal(part, alone)
+    assert (both.groupby(["n_features", "repeat"])["error"].nunique() == 1).all()
 
 
 def test_a_policy_beside_itself_makes_no_difference(birds):
@@ -116,6 +135,8 @@ BAD = [
     ({"train_share": 1.0}, "train_share=1.0"),
     ({"budgets": [0]}, "budget=0"),
     ({"n_features": 9}, "n_features=9"),
+    ({"n_features": 9, "policies": {}, "all_data": True}, "n_features=9: expected 1 to 4"),
+    ({"budgets": []}, "budgets, n_features: expected at least one of each"),
     ({"policies": {}}, "policies: expected at least one"),
 ]
 

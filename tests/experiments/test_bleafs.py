@@ -25,6 +25,7 @@ from bayescrowd.experiments.bleafs_runs import (
 from bayescrowd.experiments.experiment import CellId
 from bayescrowd.experiments.journal import Record
 from bayescrowd.experiments.outcome import as_text, outcomes_of
+from bayescrowd.experiments.pictures import draw_table
 
 MODULES = (
     bleafs_table1,
@@ -234,6 +235,22 @@ def test_real_birds_where_workers_are_known(tmp_path, monkeypatch):
     assert short.sum() == 1
     assert short[:6, 0].sum() == 1
     assert set(np.unique(problem.labels)) == {-1, 0, 1}
+
+
+def test_long_names_of_rows_stay_within_the_picture():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    def renamed(outcome):
+        id_ = outcome.cell.id._replace(row=f"{outcome.cell.id.row}, however long its name may be")
+        return outcome._replace(cell=outcome.cell._replace(id=id_))
+
+    outcomes = outcomes_with(bleafs_table2.EXPERIMENT, lambda cell: 0.3)
+    figure = draw_table([renamed(outcome) for outcome in outcomes], "A table")
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    whole = figure.bbox
+    boxes = [text.get_window_extent(renderer) for text in figure.axes[0].texts]
+    assert min(box.x0 for box in boxes) >= whole.x0
+    assert max(box.x1 for box in boxes) <= whole.x1
 
 
 @pytest.mark.slow
