@@ -27,6 +27,7 @@ from jax.nn import sigmoid, softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
 
@@ -173,23 +174,30 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: means, scales and pseudo-counts of the priors.
     """
-    keys = jax.random.split(rng_key, 8)
-    key_prevalence, key_easiness, key_spread, key_ability = keys[:4]
-    key_mistaken, key_strength, key_confusion, key_labels = keys[4:]
+    keys = jax.random.split(rng_key, 7)
+    key_easiness, key_spread, key_ability, key_rows = keys[:4]
+    key_strength, key_confusion, key_labels = keys[4:]
     easiness = dist.Normal(prior.easiness, prior.easiness_scale).sample(key_easiness, (n_classes,))
     spread = dist.HalfNormal(prior.spread).sample(key_spread)
     ability = spread * jax.random.normal(key_ability, (n_workers,))
-    mistaken = _mistaken_prior(prior, n_classes).sample(key_mistaken, (n_classes,))
+    prevalence, mistaken = dirichlet_tables(
+        key_rows,
+        [
+            jnp.full(n_classes, prior.prevalence),
+            jnp.full((n_classes, n_classes), prior.mistaken),
+        ],
+    )
     strength = _strength_prior(prior).sample(key_strength)
-    concentration = confusion_concentration(easiness, ability, mistaken, strength)
+    rows = confusion_concentration(easiness, ability, mistaken, strength)
+    (confusion,) = dirichlet_tables(key_confusion, [rows])
     params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        prevalence=prevalence,
         easiness=easiness,
         spread=spread,
         ability=ability,
         mistaken=mistaken,
         strength=strength,
-        confusion=dist.Dirichlet(concentration).sample(key_confusion),
+        confusion=confusion,
     )
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 

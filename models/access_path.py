@@ -38,6 +38,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import _ragged, naive_bayes
 
 __all__ = [
@@ -243,13 +244,18 @@ def simulate(
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
-    key_prevalence, key_conditional, key_confusion, key_labels = jax.random.split(rng_key, 4)
-    prevalence = _prevalence_prior(prior, n_classes).sample(key_prevalence)
-    with numpyro.handlers.seed(rng_seed=key_conditional):
-        conditional = _sample_conditional(prior, n_classes=n_classes, n_values=n_values)
-    with numpyro.handlers.seed(rng_seed=key_confusion):
-        confusion = _sample_confusion(prior, n_groups=n_groups, n_values=n_values)
-    params = Params(prevalence, conditional, confusion)
+    key_params, key_labels = jax.random.split(rng_key)
+    rows = confusion_concentration(prior, n_values=n_values)
+    params = Params(
+        *dirichlet_tables(
+            key_params,
+            [
+                jnp.full(n_classes, prior.prevalence),
+                conditional_concentration(prior, n_classes=n_classes, n_values=n_values),
+                jnp.repeat(rows[:, None], n_groups, axis=1),
+            ],
+        )
+    )
     return simulate_labels(key_labels, params, item, feature, reading, group, n_items=n_items)
 
 

@@ -23,6 +23,8 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
+
 __all__ = [
     "Labels",
     "Params",
@@ -150,11 +152,16 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the Dirichlet priors.
     """
-    key_prevalence, key_confusion, key_labels = jax.random.split(rng_key, 3)
-    params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
-        confusion=_confusion_prior(prior, n_classes).sample(key_confusion, (n_workers,)),
+    key_params, key_labels = jax.random.split(rng_key)
+    rows = confusion_concentration(prior, n_classes)
+    prevalence, confusion = dirichlet_tables(
+        key_params,
+        [
+            jnp.full(n_classes, prior.prevalence),
+            jnp.broadcast_to(rows, (n_workers, n_classes, n_classes)),
+        ],
     )
+    params = Params(prevalence, confusion)
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 

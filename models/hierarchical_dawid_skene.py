@@ -36,6 +36,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
 
@@ -168,17 +169,17 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the Dirichlet priors, median and scale of the strengths.
     """
-    key_prevalence, key_crowd, key_strength, key_confusion, key_labels = jax.random.split(
-        rng_key, 5
+    key_crowd, key_strength, key_confusion, key_labels = jax.random.split(rng_key, 4)
+    prevalence, crowd = dirichlet_tables(
+        key_crowd,
+        [jnp.full(n_classes, prior.prevalence), crowd_concentration(prior, n_classes)],
     )
-    crowd = _crowd_prior(prior, n_classes).sample(key_crowd)
     strength = _strength_prior(prior).sample(key_strength, (n_classes,))
-    params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
-        crowd=crowd,
-        strength=strength,
-        confusion=_confusion_prior(crowd, strength).sample(key_confusion, (n_workers,)),
+    rows = confusion_concentration(crowd, strength)
+    (confusion,) = dirichlet_tables(
+        key_confusion, [jnp.broadcast_to(rows, (n_workers, n_classes, n_classes))]
     )
+    params = Params(prevalence, crowd, strength, confusion)
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 

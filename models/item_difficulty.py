@@ -29,6 +29,7 @@ from jax.nn import log_sigmoid, softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
@@ -152,8 +153,9 @@ def simulate(
         prior: means, scales and pseudo-counts of the priors.
     """
     key_prevalence, key_ability, key_easiness, key_labels = jax.random.split(rng_key, 4)
+    (prevalence,) = dirichlet_tables(key_prevalence, [jnp.full(n_classes, prior.prevalence)])
     params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
+        prevalence=prevalence,
         ability=_ability_prior(prior).sample(key_ability, (n_workers,)),
         log_easiness=_log_easiness_prior(prior).sample(key_easiness, (n_items,)),
     )

@@ -31,6 +31,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
 
@@ -176,12 +177,16 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors.
     """
-    key_prevalence, key_competence, key_strategy, key_labels = jax.random.split(rng_key, 4)
-    params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
-        competence=_competence_prior(prior).sample(key_competence, (n_workers,)),
-        strategy=_strategy_prior(prior, n_classes).sample(key_strategy, (n_workers,)),
+    key_params, key_labels = jax.random.split(rng_key)
+    prevalence, coins, strategy = dirichlet_tables(
+        key_params,
+        [
+            jnp.full(n_classes, prior.prevalence),
+            jnp.broadcast_to(competence_concentration(prior), (n_workers, 2)),
+            jnp.full((n_workers, n_classes), prior.strategy),
+        ],
     )
+    params = Params(prevalence, competence=coins[:, 0], strategy=strategy)
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 

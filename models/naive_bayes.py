@@ -28,6 +28,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import _ragged
 
 __all__ = [
@@ -180,11 +181,14 @@ def simulate(
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
-    key_prevalence, key_conditional, key_labels = jax.random.split(rng_key, 3)
-    concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
-    with numpyro.handlers.seed(rng_seed=key_conditional):
-        conditional = sample_conditional(concentration, n_values=n_values)
-    prevalence = _prevalence_prior(prior, n_classes).sample(key_prevalence)
+    key_params, key_labels = jax.random.split(rng_key)
+    prevalence, conditional = dirichlet_tables(
+        key_params,
+        [
+            jnp.full(n_classes, prior.prevalence),
+            conditional_concentration(prior, n_classes=n_classes, n_values=n_values),
+        ],
+    )
     return simulate_labels(
         key_labels, Params(prevalence, conditional), item, feature, n_items=n_items
     )

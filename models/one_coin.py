@@ -26,6 +26,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
 
@@ -142,11 +143,15 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors.
     """
-    key_prevalence, key_accuracy, key_labels = jax.random.split(rng_key, 3)
-    params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
-        accuracy=_accuracy_prior(prior).sample(key_accuracy, (n_workers,)),
+    key_params, key_labels = jax.random.split(rng_key)
+    prevalence, coins = dirichlet_tables(
+        key_params,
+        [
+            jnp.full(n_classes, prior.prevalence),
+            jnp.broadcast_to(accuracy_concentration(prior), (n_workers, 2)),
+        ],
     )
+    params = Params(prevalence, accuracy=coins[:, 0])
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 

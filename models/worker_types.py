@@ -28,6 +28,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables, log_gamma
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
 
@@ -162,19 +163,19 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors, number and strength of the types.
     """
-    key_prevalence, key_weight, key_types, key_member, key_confusion, key_labels = jax.random.split(
-        rng_key, 6
+    key_weight, key_types, key_member, key_confusion, key_labels = jax.random.split(rng_key, 5)
+    weight = jnp.exp(log_gamma(key_weight, jnp.full(N_TYPES, prior.share)))
+    rows = _type_concentration(prior, n_classes)
+    prevalence, types = dirichlet_tables(
+        key_types,
+        [
+            jnp.full(n_classes, prior.prevalence),
+            jnp.broadcast_to(rows, (N_TYPES, n_classes, n_classes)),
+        ],
     )
-    weight = _weight_prior(prior).sample(key_weight, (N_TYPES,))
-    types = _types_prior(prior, n_classes).sample(key_types, (N_TYPES,))
     member = dist.Categorical(weight / weight.sum()).sample(key_member, (n_workers,))
-    concentration = confusion_concentration(types[member], prior)
-    params = Params(
-        prevalence=_prevalence_prior(prior, n_classes).sample(key_prevalence),
-        weight=weight,
-        types=types,
-        confusion=dist.Dirichlet(concentration).sample(key_confusion),
-    )
+    (confusion,) = dirichlet_tables(key_confusion, [confusion_concentration(types[member], prior)])
+    params = Params(prevalence, weight, types, confusion)
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
@@ -236,9 +237,13 @@ def _weight_prior(prior: Prior) -> dist.Gamma:
     return dist.Gamma(prior.share, 1.0)
 
 
-def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+def _type_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]:
     of_rows = dawid_skene.Prior(n_pseudo_labels=prior.n_pseudo_labels, accuracy=prior.accuracy)
-    return dist.Dirichlet(dawid_skene.confusion_concentration(of_rows, n_classes))
+    return dawid_skene.confusion_concentration(of_rows, n_classes)
+
+
+def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
+    return dist.Dirichlet(_type_concentration(prior, n_classes))
 
 
 def _around_mean_type(prior: Prior, n_classes: int) -> dist.Dirichlet:

@@ -14,6 +14,7 @@ LAYERS = [
         *{"reading", "file_tables", "platform_exports", "writing"},
         *{"simulate", "designs", "hard_items", "dataset", "ct_slices", "datasets", "metrics"},
         *{"feature_table", "information", "cub_birds"},
+        *{"uniforms", "dirichlet", "categorical"},
     },
     {"models"},
     {"aggregation", "mixture"},

@@ -30,6 +30,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
+from bayescrowd.categorical import draw_categories
+from bayescrowd.dirichlet import LOG_LEAST
 from bayescrowd.models import (
     access_path,
     dawid_skene,
@@ -40,9 +42,7 @@ from bayescrowd.models import (
 )
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior import gibbs_crowd, gibbs_features, gibbs_hierarchical
-from bayescrowd.posterior.categorical import draw_categories
 from bayescrowd.posterior.chains import Data, Draw
-from bayescrowd.posterior.dirichlet import LOG_LEAST
 
 __all__ = [
     "CONJUGATE",

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene, mace, one_coin
 from bayescrowd.models.dawid_skene import Labels, confusion_concentration
-from bayescrowd.posterior.dirichlet import dirichlet_tables
-from bayescrowd.posterior.uniforms import draw_uniforms
+from bayescrowd.uniforms import draw_uniforms
 
 __all__ = [
     "answer_counts",

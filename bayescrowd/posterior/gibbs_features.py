@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.categorical import draw_categories
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import access_path, naive_bayes
-from bayescrowd.posterior.categorical import draw_categories
-from bayescrowd.posterior.dirichlet import dirichlet_tables
 from bayescrowd.posterior.gibbs_crowd import class_counts
 from bayescrowd.posterior.gibbs_readings import concentrations, prior_means
 

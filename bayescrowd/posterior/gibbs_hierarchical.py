@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.models.hierarchical_dawid_skene import (
     Params,
@@ -35,9 +36,8 @@ from bayescrowd.models.hierarchical_dawid_skene import (
     confusion_concentration,
     crowd_concentration,
 )
-from bayescrowd.posterior.dirichlet import dirichlet_tables
 from bayescrowd.posterior.gibbs_crowd import answer_counts, class_counts, labels_log_joint
-from bayescrowd.posterior.uniforms import draw_uniforms
+from bayescrowd.uniforms import draw_uniforms
 
 __all__ = [
     "draw_hierarchical",

@@ -43,9 +43,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.categorical import draw_categories
+from bayescrowd.dirichlet import LOG_LEAST, dirichlet_rows
 from bayescrowd.models import access_path
-from bayescrowd.posterior.categorical import draw_categories
-from bayescrowd.posterior.dirichlet import LOG_LEAST, dirichlet_rows
 
 __all__ = [
     "Readings",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayescrowd.posterior.dirichlet import log_dirichlet, log_gamma
+from bayescrowd.dirichlet import log_dirichlet, log_gamma
 
 N_DRAWS = 40_000
 LEAST_P_VALUE = 1e-4

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.posterior.uniforms import draw_uniforms
+from bayescrowd.uniforms import draw_uniforms
 
 __all__ = ["draw_categories"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.extend.random import threefry_2x32
 
-from bayescrowd.posterior.uniforms import draw_uniforms
+from bayescrowd.uniforms import draw_uniforms
 
 KEY = jax.random.key(20)
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayescrowd.posterior.categorical import draw_categories
+from bayescrowd.categorical import draw_categories
 
 
 def test_draws_have_their_probabilities():

@@ -24,7 +24,7 @@ from jax.nn import log_softmax
 from jax.scipy.special import erfinv
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bayescrowd.posterior.uniforms import draw_uniforms
+from bayescrowd.uniforms import draw_uniforms
 
 __all__ = ["LOG_LEAST", "dirichlet_rows", "dirichlet_tables", "log_dirichlet", "log_gamma"]
 
