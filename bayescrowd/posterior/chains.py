@@ -105,6 +105,11 @@ class _Block(NamedTuple):
     agreement: Array
 
 
+class _Sum(NamedTuple):
+    label_sum: Float[np.ndarray, "chain item cls"]
+    n_draws: int
+
+
 def run_chains(
     kernel: MCMCKernel,
     read: ReadDraw,
@@ -141,7 +146,11 @@ def run_chains(
     """
     # A weakly typed number would be strongly typed after the first block: another compilation.
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state)
-    blocks: list[tuple[_Block, Float[np.ndarray, "chain item cls"]]] = []
+    arguments = {**sizes._asdict(), "prior": prior}
+    shape = jax.eval_shape(lambda state: read(kernel, state, data, arguments)[1], state).shape
+    zeros = label_sum = jnp.zeros(shape)
+    blocks: list[_Block] = []
+    label_sums: dict[int, _Sum] = {}
     n_done, size, is_complete = 0, BLOCK, True
     # disable=None: shown on terminals only
     with tqdm(
@@ -150,9 +159,14 @@ def run_chains(
         try:
             while n_done < warmup + draws:
                 started = time.perf_counter()
-                n_draws = min(size, (warmup if n_done < warmup else warmup + draws) - n_done)
+                # The clock decides how many draws a block has, but not how they are added up: a
+                # sum is carried from block to block and ends with every `BLOCK`-th draw kept.
+                n_sums, n_summed = divmod(max(n_done - warmup, 0), BLOCK)
+                n_left = (warmup if n_done < warmup else warmup + draws) - n_done
+                n_draws = min(size, n_left, BLOCK - n_summed)
                 state, block, label_sum = _advance(
                     state,
+                    label_sum if n_summed else zeros,
                     data,
                     prior,
                     n_draws,
@@ -163,22 +177,26 @@ def run_chains(
                 )
                 label_sum.block_until_ready()
                 if n_done >= warmup:
-                    kept = jax.tree.map(lambda leaf, n=n_draws: np.asarray(leaf)[:n], block)
-                    blocks.append((kept, np.asarray(label_sum, dtype=np.float64)))
+                    blocks.append(jax.tree.map(lambda leaf, n=n_draws: np.asarray(leaf)[:n], block))
+                    label_sums[n_sums] = _Sum(np.asarray(label_sum), n_summed + n_draws)
                 n_done += n_draws
                 bar.update(n_draws)
-                pace = n_draws / (time.perf_counter() - started)
-                size = int(np.clip(pace * BLOCK_SECONDS, 1, BLOCK))
+                size = _block_size(n_draws / (time.perf_counter() - started))
         except KeyboardInterrupt:
             if not blocks:
                 raise
             is_complete = False
-    return _joined(blocks, is_complete)
+    return _joined(blocks, list(label_sums.values()), is_complete)
+
+
+def _block_size(draws_per_second: float) -> int:
+    return int(np.clip(draws_per_second * BLOCK_SECONDS, 1, BLOCK))
 
 
 @partial(jax.jit, static_argnames=("kernel", "read", "sizes", "keep_log_likelihood"))
 def _advance(
     state: Any,
+    label_sum: Float[Array, "chain item cls"],
     data: Data,
     prior: Any,
     n_draws: Any,
@@ -188,7 +206,7 @@ def _advance(
     sizes: AnySizes,
     keep_log_likelihood: bool,
 ) -> tuple[Any, _Block, Float[Array, "chain item cls"]]:
-    """Make `n_draws` <= BLOCK draws: the state after them, the draws, the sum of probabilities."""
+    """Make `n_draws` <= BLOCK draws: the state after them, the draws, `label_sum` and theirs."""
     arguments = {**sizes._asdict(), "prior": prior}
     votes = _votes(data, n_items=sizes.n_items, n_classes=sizes.n_classes)
 
@@ -211,9 +229,8 @@ def _advance(
         block = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), block, draw)
         return state, block, label_sum + probas
 
-    shapes, probas = jax.eval_shape(record, state)
+    shapes, _ = jax.eval_shape(record, state)
     block = jax.tree.map(lambda leaf: jnp.zeros((BLOCK, *leaf.shape), leaf.dtype), shapes)
-    label_sum = jnp.zeros(probas.shape, probas.dtype)
     return jax.lax.fori_loop(0, n_draws, step, (state, block, label_sum))
 
 
@@ -224,17 +241,16 @@ def _votes(data: Data, *, n_items: int, n_classes: int) -> Float[Array, "item cl
     return jax.nn.one_hot(data.target, n_classes)
 
 
-def _joined(
-    blocks: list[tuple[_Block, Float[np.ndarray, "chain item cls"]]], is_complete: bool
-) -> Recording:
-    recorded, label_sums = zip(*blocks, strict=True)
-    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves).swapaxes(0, 1), *recorded)
-    n_draws = joined.agreement.shape[1]
+def _joined(blocks: list[_Block], label_sums: list[_Sum], is_complete: bool) -> Recording:
+    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves).swapaxes(0, 1), *blocks)
+    label_total = np.zeros(label_sums[0].label_sum.shape)
+    for one in label_sums:
+        label_total += one.label_sum
     return Recording(
         params=joined.params,
         statistics=joined.statistics,
         log_likelihood=joined.log_likelihood,
         agreement=joined.agreement,
-        label_mean=sum(label_sums) / n_draws,
+        label_mean=label_total / sum(one.n_draws for one in label_sums),
         is_complete=is_complete,
     )

@@ -28,4 +28,4 @@ def post(awkward):
     """Its posterior under Dawid and Skene's model."""
     import bayescrowd as bc
 
-    return bc.sample_posterior(bc.models.dawid_skene, awkward[0], chains=3, draws=400, seed=1)
+    return bc.sample_posterior(bc.models.dawid_skene, awkward[0], chains=3, draws=1000, seed=1)

@@ -8,7 +8,7 @@ import bayescrowd as bc
 from bayescrowd.posterior import sample
 from bayescrowd.posterior.container import group_of
 
-SHAPE = {"chains": 3, "draws": 400}
+SHAPE = {"chains": 3, "draws": 1000}
 """Of the fixture `post`, whose compiled form is used again."""
 
 MODELS = {
