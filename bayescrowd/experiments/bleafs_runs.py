@@ -343,7 +343,7 @@ def panel(ax: Axes, title: str, xlabel: str) -> Axes:
     """Words and scales of one panel of error curves."""
     ax.set_ylim(bottom=0)
     ax.grid(axis="y", color="#EEEEEE")
-    return tidy(ax, title=title, xlabel=xlabel, ylabel="test error")
+    return tidy(ax, title=title, xlabel=xlabel, ylabel="test error ± standard error")
 
 
 def features_by_number(space: FeatureSpace) -> dict[Hashable, str]:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import betaincinv
 
-from bayescrowd.budgeted.belief import majority_shares
+from bayescrowd.budgeted.belief import first_majority
 from bayescrowd.budgeted.bleafs import BLeafs
 from bayescrowd.budgeted.credibility import credibility, delta_of, thresholds
 from bayescrowd.budgeted.curve import ALL_DATA, curve_means
@@ -114,7 +114,9 @@ def budget_curves(
         part = means.loc[name].sort_index()
         style = line_style(str(name), place)
         if name == ALL_DATA:
-            ax.axhline(part["error"].iloc[0], linewidth=1.2, label=name, **style)
+            best, spread = part[["error", "standard_error"]].fillna(0).iloc[0]
+            ax.axhline(best, linewidth=1.2, label=name, **style)
+            ax.axhspan(best - spread, best + spread, color=style["color"], alpha=0.12, linewidth=0)
             continue
         spread = part["standard_error"].fillna(0)
         ax.plot(part.index, part["error"], linewidth=1.5, markersize=4.5, label=name, **style)
@@ -128,7 +130,7 @@ def budget_curves(
     return tidy(
         ax,
         title=f"Error with {_counted(size, 'feature')}, mean of {_counted(n_repeats, 'repeat')}",
-        xlabel="budget",
+        xlabel="budget (cost of labels)",
         ylabel="test error ± standard error",
     )
 
@@ -159,7 +161,7 @@ def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: float) -> A
         fmt="o",
         color=BLUE,
         capsize=3,
-        label="mean",
+        label="mean ± standard error",
     )
     ax.plot(gaps.index, gaps["monotone"], color=BLUE, linewidth=1.2, label="made monotone")
     ax.axhline(within, color=GREY, linestyle="--", linewidth=1, label=f"within {within:g}")
@@ -178,7 +180,10 @@ def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: float) -> A
         ax.axvline(plan.budget, color=ORANGE, linewidth=1.5, label="answer, 90 % interval")
     ax.legend(frameon=False, fontsize="small")
     return tidy(
-        ax, title=title, xlabel="budget (logarithmic)", ylabel="error above that of all data"
+        ax,
+        title=title,
+        xlabel="budget (cost of labels, logarithmic)",
+        ylabel="error above that of all data",
     )
 
 
@@ -216,7 +221,7 @@ def spending_course(result: BudgetResult, ax: Axes | None = None) -> Axes:
     return tidy(
         ax,
         title=f"{_counted(len(history), 'observation')}: {result.stopped}",
-        xlabel="spent",
+        xlabel="spent (cost of labels)",
         ylabel="observations of the feature",
     )
 
@@ -232,7 +237,8 @@ def posterior_course(
 ) -> Axes:
     """How P(feature = value | class) became known: posterior mean and interval, class by class.
 
-    The posterior is that of naive Bayes, with the space's priors.
+    The posterior is that of naive Bayes, with the space's priors. A class that no answer was about
+    has no interval drawn: it would be the prior's.
 
     Args:
         result: of a policy.
@@ -269,15 +275,11 @@ def posterior_course(
         a = concentration[:, place]
         b = concentration.sum(axis=1) - a
         colour = _COLOURS[number % len(_COLOURS)]
-        ax.fill_between(
-            rows.spent,
-            betaincinv(a, b, tail),
-            betaincinv(a, b, 1 - tail),
-            step="post",
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
+        if row[-1].any():
+            low, high = betaincinv(a, b, tail), betaincinv(a, b, 1 - tail)
+            ax.fill_between(
+                rows.spent, low, high, step="post", color=colour, alpha=0.13, linewidth=0
+            )
         dashes = _DASHES[1:][number % 7]
         label = f"{name} ({int(row[-1].sum())})"
         ax.step(rows.spent, a / (a + b), where="post", color=colour, linestyle=dashes, label=label)
@@ -286,7 +288,7 @@ def posterior_course(
     return tidy(
         ax,
         title=f"Posterior of {feature}, {probability:.0%} intervals",
-        xlabel="spent",
+        xlabel="spent (cost of labels)",
         ylabel=f"P({feature} = {value!r} | class)",
     )
 
@@ -350,7 +352,7 @@ def credibility_course(policy: BLeafs, ax: Axes | None = None) -> Axes:
     return tidy(
         ax,
         title=f"Credible at 1: {result.stopped}",
-        xlabel="spent",
+        xlabel="spent (cost of labels)",
         ylabel="credibility / threshold",
     )
 
@@ -374,7 +376,7 @@ def _counts_over_time(history: pd.DataFrame, space: FeatureSpace) -> dict[Hashab
             zip(part["target"], part["answers"], strict=True), start=1
         ):
             labels = np.array([[space.code_of(name, answer) for answer in answers]])
-            steps[step, position[target]] = majority_shares(labels, len(values))[0]
+            steps[step, position[target]] = first_majority(labels, len(values))[0]
         spent = np.concatenate([[0.0], part["spent"].to_numpy(dtype=float)])
         found[name] = _Counts(spent, np.cumsum(steps, axis=0).swapaxes(0, 1))
     return found
