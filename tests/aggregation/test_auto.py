@@ -177,6 +177,20 @@ def test_regret_is_small_on_very_different_crowds(kind):
     assert regret(data, bc.AutoAggregator()) < 3
 
 
+def test_tasks_that_split_the_votes_are_not_all_called_the_rare_class(published):
+    """trec without most tasks of class 1: a tenth is of it, and Dawid–Skene calls a third so."""
+    trec = published("trec")
+    left_out = np.random.default_rng([0, 3]).random(len(trec.truth)) < 0.85
+    tasks = trec.truth.index[~(left_out & (trec.truth == 1))]
+    ann = trec.annotations.select_tasks(tasks)
+    auto_error, coin_error, dawid_skene_error = (
+        100 * bc.metrics.error_rate(method.fit(ann).probas_, trec.truth[tasks])
+        for method in (bc.AutoAggregator(), bc.OneCoinDawidSkene(tol=0, n_iter=50), bc.DawidSkene())
+    )
+    assert dawid_skene_error > coin_error + 15
+    assert auto_error < coin_error + 4
+
+
 def test_probabilities_mean_more_than_those_of_dawid_and_skene():
     easy = bc.simulate.crowd(1000, 50, 2, labels_per_task=6, accuracy=0.85, seed=2)
     data = bc.simulate.with_hard_items(easy, share=0.35, pull=0.5, seed=2)
