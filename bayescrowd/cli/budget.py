@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import sys
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd.cli.arguments import Commands
@@ -19,7 +20,6 @@ from bayescrowd.cli.budget_runs import (
     check_arguments,
     curve_of,
     curve_options,
-    factories,
     policy_name,
     policy_names,
     read_lines,
@@ -56,6 +56,7 @@ exit codes:
 
 examples:
   bayescrowd budget simulate birds.csv --target species --budget 50,100,200 --features 2
+  bayescrowd budget simulate nursery --budget 100,200,400 --features 2 --plot curves.png
   bayescrowd budget simulate birds.csv --target species --budget 500 --features 3 --labels 5 \\
       --noise uniform --rate 0.3 --policy budgeted-selection,round-robin --plot curves.png"""
 
@@ -88,7 +89,7 @@ def add_to(commands: Commands) -> None:
     simulate = parts.add_parser(
         "simulate",
         help="error against budget, by policy",
-        usage="bayescrowd budget simulate TABLE --target COLUMN --budget B,... --features K "
+        usage="bayescrowd budget simulate TABLE [--target COLUMN] --budget B,... --features K "
         "[options]",
         description="Play policies against a crowd that answers from a labelled table, and compare "
         "the classifiers they end with.",
@@ -101,7 +102,7 @@ def add_to(commands: Commands) -> None:
         type=budget_list,
         metavar="B,...",
         required=True,
-        help="labels that may be bought",
+        help="labels that may be bought, or what they may cost (--costs)",
     )
     simulate.add_argument(
         "--policy",
@@ -114,7 +115,7 @@ def add_to(commands: Commands) -> None:
     plan = parts.add_parser(
         "plan",
         help="how much budget is enough",
-        usage="bayescrowd budget plan TABLE --target COLUMN --features K --within X [options]",
+        usage="bayescrowd budget plan TABLE [--target COLUMN] --features K --within X [options]",
         description="How much budget is needed to come within a tolerance of the best classifier, "
         "on pilot data.",
         epilog=_PLAN_EPILOG,
@@ -266,7 +267,7 @@ def _run_plan(args: argparse.Namespace) -> int:
     curve = curve_of(args, table, [args.policy], budgets)
     # all data of half the rows: would more rows make the best better?
     half = budget_curve(
-        factories(["round-robin"]),
+        {},
         table,
         budgets[:1],
         args.features,
@@ -290,7 +291,8 @@ def _grid(args: argparse.Namespace, table: TableDataset) -> list[float]:
     least = min(5 * args.features, n_cells)
     most = max(min(n_cells, 400 * args.features), least)
     steps = [least * (most / least) ** (i / (N_BUDGETS - 1)) for i in range(N_BUDGETS)]
-    return sorted({float(args.labels * max(1, round(step))) for step in steps})
+    price = args.labels * fmean(args.costs.get(name, 1.0) for name in table.features.columns)
+    return sorted({float(round(price * max(1, round(step)), 6)) for step in steps})
 
 
 def _plan_lines(args: argparse.Namespace, plan: BudgetPlan) -> str:

@@ -13,6 +13,7 @@ from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import Parser, comma_separated, natural_number, positive_number
 from bayescrowd.cli.sampling import check_outputs
 from bayescrowd.cli.text import counted
+from bayescrowd.vocabulary import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,10 @@ POLICIES = {
 """Every policy by the name a user types."""
 
 MODELS = ("naive_bayes", "access_path")
+
+PUBLISHED = ("nursery", "breast-cancer")
+"""Tables that are known by name, where there is no file of that name."""
+
 _POLICY_LIST = "\n".join(f"  {name:<20} {offer.summary}" for name, offer in POLICIES.items())
 
 EPILOG = f"""\
@@ -78,7 +83,8 @@ input:
   feature: CSV, TSV, JSON lines (.jsonl) or Parquet. A column with more than ten different numbers
   is cut at its quantiles into five intervals that hold about as many rows each; other values are
   taken as they are. Empty fields are missing; so are those that --missing lists. Columns with one
-  value are left out, and those that --ignore names.
+  value are left out, and those that --ignore names. {" and ".join(PUBLISHED)} are published
+  tables, which need no --target ('bayescrowd datasets' tells where they come from).
 
 policies:
 {_POLICY_LIST}
@@ -90,8 +96,12 @@ models:
 
 def add_run_options(parser: Parser, *, repeats: int) -> None:
     """Declare the table, the crowd, the runs and the output."""
-    parser.add_argument("table", metavar="TABLE", help="labelled table; - is standard input")
-    parser.add_argument("--target", metavar="COLUMN", required=True, help="column of the class")
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help="labelled table, or the name of a published one; - is standard input",
+    )
+    parser.add_argument("--target", metavar="COLUMN", help="column of the class")
     parser.add_argument(
         "--features",
         type=positive_number,
@@ -120,6 +130,13 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
         default=1,
         help="labels of a feature of an instance that are bought at once (%(default)s)",
     )
+    crowd.add_argument(
+        "--costs",
+        type=_costs,
+        metavar="A=C,...",
+        default={},
+        help="what a label of a feature costs, such as beak=4; 1 for those not named",
+    )
     crowd.add_argument("--model", type=_model, default="naive_bayes", help="(%(default)s)")
     runs = parser.add_argument_group("runs")
     runs.add_argument(
@@ -145,11 +162,8 @@ def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> No
         raise ValueError(f"--rate {args.rate:g}: --noise says what wrong labels look like")
     if args.noise != "none" and not args.rate:
         raise ValueError(f"--noise {args.noise}: --rate says how many labels are wrong")
-    for budget in args.budget or []:
-        if budget < args.labels:
-            raise ValueError(
-                f"--budget {budget:g}: expected at least {args.labels}, the labels of one query"
-            )
+    if args.target is None and not _is_published(args.table):
+        raise ValueError(f"--target is missing: which column of {args.table} holds the class?")
     check_outputs(
         inputs=[args.table, args.resume],
         tables=tables,
@@ -167,15 +181,51 @@ def read_table(args: argparse.Namespace) -> TableDataset:
     from bayescrowd.cli.progress import stage
 
     with stage(f"reading {args.table}"):
-        table = read_labelled_table(
-            args.table, target=args.target, ignore=args.ignore, missing=args.missing
-        )
+        if _is_published(args.table):
+            table = _published_table(args)
+        else:
+            table = read_labelled_table(
+                args.table, target=args.target, ignore=args.ignore, missing=args.missing
+            )
     if args.features > table.features.shape[1]:
         raise ValueError(
             f"--features {args.features}: {table.source} has "
             f"{counted(table.features.shape[1], 'feature')}"
         )
+    for name in args.costs:
+        if name not in table.features.columns:
+            raise ValueError(
+                f"--costs {name}: {table.source} has no such feature; expected one of "
+                f"{listed(table.features.columns)}"
+            )
+    cheapest = args.labels * min(args.costs.get(name, 1.0) for name in table.features.columns)
+    for budget in args.budget or []:
+        if budget < cheapest:
+            raise ValueError(
+                f"--budget {budget:g}: expected at least {cheapest:g}, the labels of one query"
+            )
     return table
+
+
+def _is_published(name: str) -> bool:
+    return name in PUBLISHED and not Path(name).exists()
+
+
+def _published_table(args: argparse.Namespace) -> TableDataset:
+    """A table known by name, without the columns that the options leave out."""
+    from bayescrowd.datasets import load_table
+
+    if args.target is not None:
+        raise ValueError(f"--target {args.target}: {args.table} is published with its classes")
+    table = load_table(args.table)
+    for name in args.ignore:
+        if name not in table.features.columns:
+            raise ValueError(
+                f"--ignore {name}: {args.table} has no such column; expected some of "
+                f"{listed(table.features.columns)}"
+            )
+    features = table.features.drop(columns=args.ignore)
+    return table._replace(features=features, source=args.table, description="")
 
 
 def curve_of(
@@ -201,6 +251,7 @@ def curve_options(args: argparse.Namespace) -> dict[str, Any]:
         "repeats": args.repeats,
         "model": args.model,
         "labels_per_query": args.labels,
+        "costs": args.costs,
         "noise": args.noise,
         "rate": args.rate or 0.0,
         "seed": args.seed,
@@ -241,6 +292,7 @@ def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
         "n_features": args.features,
         "model": args.model,
         "labels_per_query": args.labels,
+        "costs": args.costs,
         "noise": args.noise,
         "rate": args.rate or 0.0,
         "repeats": args.repeats,
@@ -250,10 +302,11 @@ def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
 
 def read_lines(args: argparse.Namespace, table: TableDataset) -> str:
     """What was read, for people."""
+    of_target = "" if args.target is None else f" of {args.target}"
     read = (
         f"{table.source}: {counted(len(table.target), 'row')}, "
         f"{counted(table.features.shape[1], 'feature')}, "
-        f"{counted(int(table.target.nunique()), 'class', 'classes')} of {args.target}"
+        f"{counted(int(table.target.nunique()), 'class', 'classes')}{of_target}"
     )
     told = [read, *([table.description] if table.description else [])]
     if cuts := _cuts(table):
@@ -307,6 +360,23 @@ def policy_name(text: str) -> str:
     if name not in POLICIES:
         raise argparse.ArgumentTypeError(f"no policy {text!r}; there are {', '.join(POLICIES)}")
     return name
+
+
+def _costs(text: str) -> dict[str, float]:
+    """Argument type: features with what a label of them costs."""
+    costs: dict[str, float] = {}
+    for part in comma_separated(text):
+        name, sign, told = part.rpartition("=")
+        try:
+            cost = float(told)
+        except ValueError:
+            cost = 0.0
+        if not sign or not 0 < cost < math.inf:
+            raise argparse.ArgumentTypeError(f"{part!r}: expected FEATURE=COST, a number above 0")
+        if name in costs:
+            raise argparse.ArgumentTypeError(f"{text!r}: feature {name!r} is named twice")
+        costs[name] = cost
+    return costs
 
 
 def _model(text: str) -> str:

@@ -1,6 +1,7 @@
 """`bayescrowd budget`: compares, plans, writes, resumes; every bad input in one line."""
 
 import json
+from argparse import Namespace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 import bayescrowd as bc
 from bayescrowd.budgeted import rivals
 from bayescrowd.cli import main
+from bayescrowd.cli.budget import _grid
 from bayescrowd.cli.budget_runs import POLICIES
 from bayescrowd.cli.labelled_tables import read_labelled_table
 
@@ -103,6 +105,32 @@ def test_runs_can_be_printed(folder, capsys):
     assert "test error with 1 feature" in captured.err
 
 
+def test_costs_reach_the_runs(folder, capsys):
+    command = [*SIMULATE, "--budget", "14", "--policy", "round-robin", *QUICK]
+    assert main([*command, "--costs", "colour=5", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["costs"] == {"colour": 5.0}
+    assert document["errors"][0]["spent"] == 14  # two of each at 5 + 1 + 1
+    table = read_labelled_table("fruit.csv", target="kind")
+    plan = Namespace(features=1, labels=3, costs={"colour": 4.0})
+    assert _grid(plan, table)[0] == 5 * 3 * 2  # five observations at a mean price of two a label
+
+
+def test_a_published_table_needs_no_target(folder, capsys, monkeypatch):
+    def load_table(name):
+        fruit = read_labelled_table("fruit.csv", target="kind")
+        return fruit._replace(name=name, source="a journal")
+
+    monkeypatch.setattr("bayescrowd.datasets.load_table", load_table)
+    command = ["budget", "simulate", "nursery", "--features", "1", "--budget", "10"]
+    assert main([*command, "--ignore", "shop", "--policy", "round-robin", *QUICK]) == 0
+    assert "nursery: 150 rows, 2 features, 2 classes\n" in capsys.readouterr().out
+    assert "is published with its classes" in refused(capsys, *command, "--target", "kind")
+    assert "has no such column" in refused(capsys, *command, "--ignore", "price")
+    command[2] = "fruit.csv"
+    assert "--target is missing: which column of fruit.csv" in refused(capsys, *command)
+
+
 def test_plan_answers(folder, capsys):
     command = [*PLAN, "--within", "0.1", "--budget", "4,12,30", *QUICK]
     assert main([*command, "--plot", "plan.svg", "--json"]) == 0
@@ -135,6 +163,11 @@ def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
         (["--target", "country"], "column 'country' has one class only, 'here'"),
         (["--target", "weight"], "column 'weight' has 150 different values; expected a class"),
         (["--ignore", "price"], "there is no column 'price'"),
+        (["--costs", "colour"], "'colour': expected FEATURE=COST, a number above 0"),
+        (["--costs", "colour=0"], "'colour=0': expected FEATURE=COST, a number above 0"),
+        (["--costs", "colour=1,colour=2"], "feature 'colour' is named twice"),
+        (["--costs", "price=2"], "--costs price: fruit.csv has no such feature; expected one of"),
+        (["--costs", "colour=12,weight=12,shop=12"], "--budget 10: expected at least 12"),
         (["--noise", "uniform"], "--noise uniform: --rate says how many"),
         (["--rate", "0.2"], "--rate 0.2: --noise says what"),
         (["--noise", "biased", "--rate", "1.2"], "'1.2': expected 0 to 1"),
