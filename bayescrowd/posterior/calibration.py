@@ -117,6 +117,9 @@ class Band(NamedTuple):
     """Largest share."""
 
 
+_THIN = {"mace": 60, "hierarchical_dawid_skene": 40, "ability_dawid_skene": 12, "worker_types": 8}
+
+
 def crowd_case(
     model: ModuleType, *, n_items: int = 12, n_workers: int = 4, n_classes: int = 2
 ) -> Case:
@@ -138,8 +141,7 @@ def standard_case(model: ModuleType) -> tuple[Case, int, int]:
     if name == "item_difficulty":
         return crowd_case(model, n_classes=3), 4, 200
     if name not in ("naive_bayes", "access_path"):
-        thin = {"mace": 60, "hierarchical_dawid_skene": 40}.get(name, 20)
-        return crowd_case(model), thin, 200
+        return crowd_case(model), _THIN.get(name, 20), 200
     item, feature = (jnp.asarray(codes) for codes in np.divmod(np.arange(24), 2))
     is_known = jnp.arange(12) % 2 == 0
     if name == "naive_bayes":

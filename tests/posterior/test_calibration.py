@@ -24,7 +24,6 @@ from bayescrowd.posterior.nuts import nuts_kernel
 LEVEL = 1e-3
 """Of each test; a run of all models makes some 60, so that one in 17 keys would fail somewhere."""
 
-GIBBS = Gibbs(dawid_skene)
 CASE = calibration.crowd_case(dawid_skene)
 
 
@@ -108,32 +107,6 @@ def simulated_crowds(seed, prior, n_simulations):
     return Simulated(params, Labels(*same, jnp.asarray(label)))
 
 
-def calibrated(prior, n_simulations=256):
-    crowds = simulated_crowds(7, Prior(), n_simulations)
-    # lag-20 correlations are below 0.01; those at lag 5 were 0.14
-    return calibration.calibrate(jax.random.key(7), GIBBS, CASE, crowds, thin=20, prior=prior)
-
-
-def assert_calibrated(found):
-    p_values = calibration.chi_square_p_values(found)
-    assert (p_values > LEVEL).all(), dict(zip(found.quantities, p_values, strict=True))
-    assert not calibration.is_outside(found, level=LEVEL).any()
-    # beside the -1 / n_draws of independent draws; the ranks' variance grows by twice of it
-    assert (found.autocorrelation < 0.05).all(), found.autocorrelation
-
-
-def test_gibbs_is_calibrated_on_simulated_crowds():
-    found = calibrated(Prior())
-    assert found.quantities == ("prevalence[0]", "confusion[0,0,0]", "log_likelihood")
-    assert_calibrated(found)
-
-
-def test_control_a_wrong_prior_is_not_calibrated():
-    found = calibrated(Prior(accuracy=0.75))
-    assert (calibration.chi_square_p_values(found) < LEVEL).any()
-    assert calibration.is_outside(found, level=LEVEL).any()
-
-
 def test_control_a_sampler_that_ignores_the_data_is_found_out_by_the_likelihood():
     # Draws from the prior are calibrated parameter by parameter: ranks of the truth among them are
     # uniform, since it is such a draw itself.
@@ -154,13 +127,24 @@ def quantities(params, labels):
     return jnp.stack([params.prevalence[0], params.confusion[0, 0, 0], log_likelihood])
 
 
-# All models, from their own simulations
+# All models, from their own simulations; `test_sbc.py` has small versions
+
+
+def assert_calibrated(found):
+    p_values = calibration.chi_square_p_values(found)
+    assert (p_values > LEVEL).all(), dict(zip(found.quantities, p_values, strict=True))
+    assert not calibration.is_outside(found, level=LEVEL).any()
+    # beside the -1 / n_draws of independent draws; the ranks' variance grows by twice of it
+    assert (found.autocorrelation < 0.05).all(), found.autocorrelation
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    [one_coin, mace, hierarchical_dawid_skene, naive_bayes, access_path, item_difficulty],
+    [
+        *(dawid_skene, one_coin, mace, hierarchical_dawid_skene),
+        *(naive_bayes, access_path, item_difficulty),
+    ],
 )
 def test_every_sampler_is_calibrated(model):
     case, thin, warmup = calibration.standard_case(model)
