@@ -130,7 +130,7 @@ class AutoAggregator(RowAggregator):
         fits = fit_members(POOL, sample, sample_votes, n_iter=self.n_iter, tol=TOL)
         scores = {member.name: _scores_of(member, fits[member.name], sample) for member in POOL}
         self.scores_ = model_weights(
-            scores, {member.name: member.weight for member in POOL}
+            scores, {member.name: member.prior_weight(len(sample.of_label)) for member in POOL}
         ).assign(
             n_iter=[len(fit.trace) for fit in fits.values()],
             converged=[fit.converged for fit in fits.values()],

@@ -48,9 +48,15 @@ class Member(NamedTuple):
     prior: ClassPrior
     """The classes' prior."""
     weight: float
-    """Prior weight."""
+    """Prior weight in a large crowd."""
     own_rows: bool
     """Whether it is judged by its own rows; else by those that its posterior implies."""
+    half_at: float = 0.0
+    """Labels at which it has half that weight: on few, some models find a single class."""
+
+    def prior_weight(self, n_labels: int) -> float:
+        """Before the evidence, in a crowd of so many labels."""
+        return self.weight * n_labels / (n_labels + self.half_at)
 
 
 _COIN = (
@@ -67,18 +73,32 @@ _HARD = ("hard and easy tasks", "errors gather on hard tasks")
 
 POOL = (
     Member("one coin, even classes", *_COIN, CoinModel(), "uniform", 2.5, own_rows=False),
-    Member("one coin", *_COIN, CoinModel(), "learned", 2.0, own_rows=False),
+    Member("one coin", *_COIN, CoinModel(), "learned", 2.0, own_rows=False, half_at=2000),
     Member("own matrices", *_OWN, MeanRowsModel(), "learned", 1.0, own_rows=True),
     Member("pooled", *_POOLED, EmpiricalBayesModel(1, 4.0), "learned", 1.0, own_rows=True),
     Member(
-        "pooled, label shares", *_POOLED, EmpiricalBayesModel(1, 4.0), "shares", 1.0, own_rows=True
+        "pooled, label shares", *_POOLED, EmpiricalBayesModel(1, 4.0), "shares", 0.75, own_rows=True
     ),
     Member("types", *_TYPES, WorkerTypesModel(), "learned", 0.5, own_rows=True),
-    Member("types, label shares", *_TYPES, WorkerTypesModel(), "shares", 2.0, own_rows=True),
+    Member("types, label shares", *_TYPES, WorkerTypesModel(), "shares", 2.5, own_rows=True),
     # With states to spare, rows learn the labels by heart: little weight before the evidence.
-    Member("difficulty", *_HARD, EmpiricalBayesModel(2, 16.0), "learned", 0.5, own_rows=True),
     Member(
-        "difficulty, habits", *_HARD, EmpiricalBayesModel(2, 8.0), "learned", 0.15, own_rows=True
+        "difficulty",
+        *_HARD,
+        EmpiricalBayesModel(2, 16.0),
+        "learned",
+        0.8,
+        own_rows=True,
+        half_at=2000,
+    ),
+    Member(
+        "difficulty, habits",
+        *_HARD,
+        EmpiricalBayesModel(2, 8.0),
+        "learned",
+        0.2,
+        own_rows=True,
+        half_at=2000,
     ),
 )
 """Every model, simple ones first."""
