@@ -5,6 +5,7 @@
 `ms` is the processor time of one query, the best of several runs; `first` that of the first run in
 the process, with whatever is compiled or loaded on the way. `late / early` compares the last
 quarter of the queries with the second: a step must not cost more because there are more answers.
+(`BudgetedSelection` decides on several queries at once while much budget is left.)
 Without a data set (`BAYESCROWD_DATA` or a network), `--table simulated` has 20 features of 3
 values and 4 classes.
 """

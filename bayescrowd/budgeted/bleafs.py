@@ -158,12 +158,13 @@ class BLeafs(Policy):
         )
 
     def _now(self) -> Bool[np.ndarray, " feature"]:
-        now = super()._now()
-        if not self._is_complete():
-            now[self._chosen] = False
-            ledger = self._ledger
-            within = self._ceiling - ledger.spent - ledger.reserved
-            now &= ledger.prices <= within + ROUNDING
+        if self._is_complete():
+            return super()._now()
+        ledger = self._ledger
+        within = min(self._ceiling, ledger.budget) - ledger.spent - ledger.reserved
+        now: Bool[np.ndarray, " feature"] = ledger.askable() & (ledger.prices <= within + ROUNDING)
+        for f in self._chosen:
+            now[f] = False
         return now
 
     def _is_complete(self) -> bool:

@@ -79,7 +79,7 @@ def credibility(
         known = 1 - 4 * mean * (1 - mean) / (total + 1)
     else:
         known = 1 - _hdi_width(a, b)
-    return float(weights @ known.mean(axis=1))
+    return float(weights @ known.sum(axis=1)) / known.shape[1]
 
 
 def thresholds(

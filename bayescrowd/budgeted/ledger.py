@@ -85,6 +85,7 @@ class Ledger:
         self.pending: Int[np.ndarray, "feature cls"] = np.zeros(shape, dtype=np.int64)
         self.observed: Int[np.ndarray, "feature cls"] = np.zeros(shape, dtype=np.int64)
         self.labels: Int[np.ndarray, " feature"] = np.zeros(shape[0], dtype=np.int64)
+        self._askable: Bool[np.ndarray, " feature"] = np.ones(shape[0], dtype=bool)
         self._positions = {name: f for f, name in enumerate(space.features)}
         self._class_positions = {name: y for y, name in enumerate(space.classes)}
         self._n_asked = 0
@@ -96,7 +97,7 @@ class Ledger:
 
     def askable(self) -> Bool[np.ndarray, " feature"]:
         """Which features have an instance left."""
-        return np.asarray(self.available.any(axis=1))
+        return self._askable
 
     def affordable(self) -> Bool[np.ndarray, " feature"]:
         """Which features' queries can be paid from what is neither spent nor reserved."""
@@ -165,6 +166,7 @@ class Ledger:
         if entry.answers:
             raise ValueError(f"query {entry.query.id} has answers, hence an instance")
         self.available[entry.feature, entry.cls] = False
+        self._askable[entry.feature] = self.available[entry.feature].any()
         self._close(entry)
         self.events.append(Event("exhausted", entry.query, ()))
         return entry

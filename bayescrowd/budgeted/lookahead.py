@@ -235,23 +235,43 @@ class BudgetedSelection(Policy):
 
     def _refresh(self, chosen: Sequence[int], features: Sequence[int], n_draws: int) -> None:
         """Compute the gains of some features again."""
-        mean, widths = self._belief.mean(), self._belief.n_outcomes
         n_observations = self._n_imagined()[features][:, None] * self._space.class_prior
         imagined = self._imagining.imagine(self._rng, features, n_observations, n_draws)
-        beside_chosen = self._without(chosen[:-1], chosen[-1:])
-        for f, futures in zip(features, imagined, strict=True):
-            if f in chosen:
-                n_others = min(self.n_features, len(mean) - 1)
-                start = chosen[: chosen.index(f)]
-                others = self._greedy(n_others, start=start, excluded=[f])
-                cut = self.n_features - 1
-                joint, value = self._without(others[:cut], others[cut:])
-            else:
-                joint, value = beside_chosen
-            v = widths[f]
-            now = max(value, float(expected_accuracy(joint, mean[[f], :, :v])[0]))
-            then = np.maximum(value, expected_accuracy(joint, futures[:, :, :v]))
-            self._gain[f] = then.mean() - now
+        members = [place for place, f in enumerate(features) if f in chosen]
+        others = [place for place, f in enumerate(features) if f not in chosen]
+        for place in members:
+            f, only = features[place], slice(place, place + 1)
+            n_rest = min(self.n_features, len(self._gain) - 1)
+            rest = self._greedy(n_rest, start=chosen[: chosen.index(f)], excluded=[f])
+            cut = self.n_features - 1
+            without = self._without(rest[:cut], rest[cut:])
+            self._gain[f] = self._rises(*without, features[only], imagined[only])[0]
+        if others:
+            without = self._without(chosen[:-1], chosen[-1:])
+            named = [features[place] for place in others]
+            self._gain[named] = self._rises(*without, named, imagined[others])
+
+    def _rises(
+        self,
+        joint: Float[np.ndarray, "cls configuration"],
+        value: float,
+        features: Sequence[int],
+        futures: Float[np.ndarray, "feature draw cls outcome"],
+    ) -> Float[np.ndarray, " feature"]:
+        """By how much each feature raises the better of G and T with it, from now to its futures.
+
+        Args:
+            joint: of T.
+            value: of G.
+            features: which ones.
+            futures: their channels as imagined.
+        """
+        now = self._belief.mean()[features][:, None]
+        channels = np.concatenate([now, futures], axis=1)
+        n_features, n_draws = channels.shape[:2]
+        found = expected_accuracy(joint, channels.reshape(-1, *channels.shape[2:]))
+        better = np.maximum(value, found).reshape(n_features, n_draws)
+        return better[:, 1:].mean(axis=1) - better[:, 0]
 
     def _without(
         self, others: Sequence[int], last: Sequence[int]

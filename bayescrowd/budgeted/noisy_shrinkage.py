@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from bayescrowd.budgeted.access_path import AccessPathBelief
 from bayescrowd.budgeted.belief import Belief, Estimate, Reader
@@ -133,5 +133,6 @@ class NoisyShrunkBelief:
     def _foretold(self, model: Belief, feature: int, cls: int, labels: tuple[int, ...]) -> float:
         """Log-probability that a model gives to the class of an answer, from its labels."""
         reader = model.reader(feature, np.arange(self.n_outcomes[feature]), "mean")
-        said = reader.log_likelihood(np.array([labels]))[0]
-        return float(log_softmax(self._log_prior + said)[cls])
+        log_joint = self._log_prior + reader.log_likelihood(np.array([labels]))[0]
+        log_joint -= log_joint.max()
+        return float(log_joint[cls] - np.log(np.exp(log_joint).sum()))

@@ -113,6 +113,7 @@ class Policy(ABC):
         self._rng = np.random.default_rng(seed)
         features = self._rng.permutation(_sorted_positions(space.names))
         self._space = space.take(features.tolist(), _sorted_positions(space.classes))
+        self._shares = self._space.class_prior.cumsum()
         self._ledger = Ledger(self._space, budget, labels_per_query)
         self._slots: list[dict[int, int]] = [{} for _ in self._space.features]
         self._belief = self._first_belief()
@@ -288,7 +289,10 @@ class Policy(ABC):
 
     def _next_class(self, feature: int) -> int:
         """Position of the class to ask about: y ~ P(Y) among those with instances left."""
-        shares = np.where(self._ledger.available[feature], self._space.class_prior, 0.0).cumsum()
+        available = self._ledger.available[feature]
+        shares = self._shares
+        if not available.all():
+            shares = np.where(available, self._space.class_prior, 0.0).cumsum()
         place = self._rng.random() * shares[-1]
         return int(min(np.searchsorted(shares, place, side="right"), len(shares) - 1))
 
