@@ -219,11 +219,15 @@ def test_results_are_complete_and_survive_a_file(post, tmp_path):
 @pytest.mark.slow
 def test_gibbs_and_nuts_agree_through_channels():
     """Tables may swap the names of hidden values; P(label | class) may not."""
-    data, target = long_table(2)
+    data, target = long_table(2, n_items=30)
     target.iloc[::4] = None
+    options = {"target": target, "groups": "worker", "chains": 2, "predictive": False}
     gibbs, nuts = (
-        bc.sample_posterior(access_path, data, method, target=target, groups="worker", **lengths)
-        for method, lengths in (("gibbs", {"draws": 2000}), ("nuts", {"warmup": 500}))
+        bc.sample_posterior(access_path, data, method, **options, **lengths)
+        for method, lengths in (
+            ("gibbs", {"draws": 4000}),
+            ("nuts", {"warmup": 300, "draws": 1000}),
+        )
     )
     gap = bc.label_posterior(gibbs) - bc.label_posterior(nuts)
     assert np.abs(gap.to_numpy()).max() < 4 * 0.5 * np.sqrt(2 / 400)

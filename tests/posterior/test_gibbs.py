@@ -9,7 +9,15 @@ import pytest
 from numpyro.infer import MCMC
 
 import bayescrowd as bc
-from bayescrowd.models import dawid_skene, item_difficulty, mace, one_coin
+from bayescrowd.models import (
+    access_path,
+    dawid_skene,
+    hierarchical_dawid_skene,
+    item_difficulty,
+    mace,
+    naive_bayes,
+    one_coin,
+)
 from bayescrowd.models.dawid_skene import Labels, Prior
 from bayescrowd.posterior import gibbs, gibbs_crowd
 from bayescrowd.posterior.gibbs import Gibbs, State
@@ -91,23 +99,62 @@ def test_a_warm_state_goes_on_with_other_labels():
 # As a kernel of NumPyro
 
 
-@pytest.mark.parametrize(
-    ("num_chains", "chain_method"),
-    [(3, "vectorized"), pytest.param(1, "sequential", marks=pytest.mark.slow)],
-)
-def test_numpyro_drives_the_kernel(num_chains, chain_method):
+def _quick_or_slow(name):
+    """One model of each kind of data, and the others where compiling may take its time."""
+    is_quick = name in ("dawid_skene", "naive_bayes")
+    return pytest.param(getattr(bc.models, name), marks=[] if is_quick else [pytest.mark.slow])
+
+
+def observations(model):
+    """Data of the model's shape, of no particular distribution; NumPy's."""
+    if model in (*MODELS, hierarchical_dawid_skene):
+        return labels_of(0), SIZES
+    rng = np.random.default_rng(0)
+    target = np.where(np.arange(12) % 2, rng.integers(2, size=12), -1)
+    item, feature = np.divmod(np.arange(24), 2)
+    sizes = {"n_items": 12, "n_classes": 2, "n_values": (2, 3)}
+    if model is naive_bayes:
+        codes = (target, item, feature, rng.integers(2, size=24))
+        return naive_bayes.Observations(*map(jnp.asarray, codes)), sizes
+    reading, group = np.divmod(np.arange(48), 2)
+    codes = (target, item, feature, reading, group, rng.integers(2, size=48))
+    return access_path.Observations(*map(jnp.asarray, codes)), {**sizes, "n_groups": 2}
+
+
+@pytest.mark.parametrize("model", [_quick_or_slow(name) for name in gibbs.conjugate_models()])
+def test_numpyro_drives_sweeps(model):
+    data, sizes = observations(model)
+    n_chains, n_draws = 2, 2
     mcmc = MCMC(
-        Gibbs(dawid_skene),
-        num_warmup=20,
-        num_samples=30,
-        num_chains=num_chains,
-        chain_method=chain_method,
+        Gibbs(model),
+        num_warmup=0,
+        num_samples=n_draws,
+        num_chains=n_chains,
+        chain_method="vectorized",
         progress_bar=False,
     )
+    mcmc.run(jax.random.key(3), data, **sizes)
+    found = mcmc.get_samples(group_by_chain=True)
+    widths = {"n_values": sizes["n_values"]} if "n_values" in sizes else {}
+    step = jax.jit(partial(gibbs.sweep, model=model, **widths))
+    for chain, key in enumerate(jax.random.split(jax.random.key(3), n_chains)):
+        state = Gibbs(model).init(key, 0, None, (data,), sizes)
+        draw = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state.draw)
+        for i in range(n_draws):
+            key_rest, key_sweep = jax.random.split(state.rng_key)
+            draw = step(key_sweep, draw, data, model.Prior())
+            state = state._replace(rng_key=key_rest)
+            for name, field in draw.params._asdict().items():
+                np.testing.assert_allclose(found[name][chain, i], field, rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_numpyro_drives_a_single_chain():
+    mcmc = MCMC(Gibbs(dawid_skene), num_warmup=20, num_samples=30, progress_bar=False)
     mcmc.run(jax.random.key(0), labels_of(0), **SIZES)
-    draws = np.asarray(mcmc.get_samples(group_by_chain=True)["confusion"])
-    assert draws.shape == (num_chains, 30, 4, 2, 2)
-    assert len(np.unique(draws[:, :, 0, 0, 0])) == num_chains * 30
+    draws = np.asarray(mcmc.get_samples()["confusion"])
+    assert draws.shape == (30, 4, 2, 2)
+    assert len(np.unique(draws[:, 0, 0, 0])) == 30
 
 
 # Bad input

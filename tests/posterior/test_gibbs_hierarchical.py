@@ -180,10 +180,11 @@ def test_control_unpooled_workers_are_told_apart(draws):
 
 @pytest.mark.slow
 def test_gibbs_and_nuts_agree_on_a_crowd():
-    ann = bc.simulate.crowd(60, 8, accuracy=0.75, labels_per_task=4, seed=3).annotations
+    ann = bc.simulate.crowd(40, 6, accuracy=0.75, labels_per_task=4, seed=3).annotations
+    options = {"chains": 2, "predictive": False}
     posts = [
-        bc.sample_posterior(hierarchical_dawid_skene, ann, method, predictive=False, **lengths)
-        for method, lengths in (("gibbs", {"draws": 3000}), ("nuts", {"warmup": 500}))
+        bc.sample_posterior(hierarchical_dawid_skene, ann, method, **options, **lengths)
+        for method, lengths in (("gibbs", {"draws": 6000}), ("nuts", {"warmup": 300}))
     ]
     for post in posts:
         assert bc.diagnose(post).rhat < 1.02
