@@ -112,8 +112,10 @@ class PosteriorMeanGreedy(TsGreedy):
 class ExploreThenCommit(Policy):
     """Explore with a share of the budget, then buy only what looks best.
 
-    After exploring, the features are chosen as if the budget were spent, and the rest of it goes to
-    these, the least observed first. In the end the choice is made anew, on all that was bought.
+    After exploring, the rest of the budget goes to the features that would be selected if it ended
+    now, the least observed of them first. They are chosen anew with every answer: one that only
+    seemed good loses its place as it becomes known. (To keep the first choice to the end costs .02
+    to .07 more test error on nursery with two features.)
 
     Args:
         space: classes, features, priors, costs.
@@ -141,7 +143,9 @@ class ExploreThenCommit(Policy):
             raise ValueError(f"share={share}: expected 0 to 1")
         self.explore = explore
         self.share = share
-        self._committed: list[int] = []
+        self._has_explored = False
+        self._best: list[int] = []
+        """The features that look best; empty after an answer, until they are chosen anew."""
         self._explorer = _EXPLORERS[explore](space, budget, n_features, **options)
         # one set of books: the explorer decides on what this policy has bought
         self._explorer._ledger = self._ledger
@@ -150,14 +154,16 @@ class ExploreThenCommit(Policy):
 
     def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
         ledger = self._ledger
-        if not self._committed:
+        if not self._has_explored:
             price = float(ledger.prices[candidates].min())
             if ledger.spent + ledger.reserved + price <= self.share * self.budget + 1e-9:
                 return self._explorer._choose(candidates)
             if ledger.open:
                 return None
-            self._committed = self._select()
-        members = [f for f in self._committed if candidates[f]]
+            self._has_explored = True
+        if not self._best:
+            self._best = self._select()
+        members = [f for f in self._best if candidates[f]]
         if not members:
             if not ledger.open:
                 self._stop_reason = "nothing left to ask about the selected features"
@@ -169,6 +175,7 @@ class ExploreThenCommit(Policy):
         self._explorer._asked(feature, cls)
 
     def _observed(self, entry: Entry) -> None:
+        self._best = []
         self._explorer._observed(entry)
 
 

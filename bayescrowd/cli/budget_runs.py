@@ -63,7 +63,9 @@ POLICIES = {
         {"pick": "posterior-mean", "revisit": True},
     ),
     "ts-greedy": Offered("TsGreedy", "Thompson sampling of whole sets", {}),
-    "explore-then-commit": Offered("ExploreThenCommit", "the same for half the budget", {}),
+    "explore-then-commit": Offered(
+        "ExploreThenCommit", "the same for half the budget, then what looks best", {}
+    ),
     "biased-robin": Offered("BiasedRobin", "stay with a feature while it helps", {}),
     "round-robin": Offered("RoundRobin", "all features in turn", {}),
     "posterior-mean": Offered("PosteriorMeanGreedy", "no exploration at all", {}),

@@ -4,6 +4,8 @@ The references are means with standard errors of about .003 to .017. A mean over
 held against them with three standard errors of the difference, its own and the reference's.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,16 @@ def test_rivals_on_breast_cancer(published):
     spent = means["spent"].to_numpy()
     assert (spent[:3] == 100).all()
     assert spent[3] == pytest.approx(60, abs=18)  # from run to run 15: three standard errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("explore", "error"), [("thompson", 0.222), ("biased-robin", 0.235)])
+def test_explore_then_commit_at_its_reference(published, explore, error):
+    # .210 +- .006 and .230 +- .007 over 64 splits; with the first choice kept, .274 and .291
+    policy = partial(bc.ExploreThenCommit, explore=explore)
+    curve = bc.budget_curve({"it": policy}, published("nursery"), [200], 2, repeats=24, n_jobs=1)
+    (row,) = curve_means(curve).itertuples()
+    assert row.error == pytest.approx(error, abs=3 * np.hypot(row.standard_error, 0.008))
 
 
 @pytest.mark.slow
