@@ -13,7 +13,6 @@ from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import Parser, comma_separated, natural_number, positive_number
 from bayescrowd.cli.sampling import check_outputs
 from bayescrowd.cli.text import counted
-from bayescrowd.vocabulary import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +180,7 @@ def read_table(args: argparse.Namespace) -> TableDataset:
     """Read the table as the options say."""
     from bayescrowd.cli.labelled_tables import read_labelled_table
     from bayescrowd.cli.progress import stage
+    from bayescrowd.vocabulary import listed
 
     with stage(f"reading {args.table}"):
         if _is_published(args.table):
@@ -216,6 +216,7 @@ def _is_published(name: str) -> bool:
 def _published_table(args: argparse.Namespace) -> TableDataset:
     """A table known by name, without the columns that the options leave out."""
     from bayescrowd.datasets import load_table
+    from bayescrowd.vocabulary import listed
 
     if args.target is not None:
         raise ValueError(f"--target {args.target}: {args.table} is published with its classes")
