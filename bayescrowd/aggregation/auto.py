@@ -14,8 +14,8 @@ are foreseen best without it on every crowd, because tasks fall into clusters, i
 classes.
 
 Beyond `CHOICE_LABELS` labels, weights come from a sample of tasks (`task_sample.py`), and the
-models that carry most weight are fitted to all labels: two million take about five times as long
-as one fit of Dawid–Skene.
+models that carry most weight are fitted to all labels: two million take five to seven times as
+long as one fit of Dawid–Skene.
 """
 
 from __future__ import annotations
