@@ -67,7 +67,8 @@ class Classifier:
     ) -> pd.DataFrame:
         """What each feature adds to the log-odds of one class against another, in nats.
 
-        The columns, `prior` among them, sum to log P(target) - log P(against) of each row.
+        The columns, `prior` among them (`class prior` where a feature has that name), sum to
+        log P(target) - log P(against) of each row.
 
         Raises:
             ValueError: there is no such class; or as in `predict_proba`.
@@ -77,7 +78,8 @@ class Classifier:
                 raise ValueError(f"no class {name!r}; there are {listed(self.classes)}")
         one, other = self.classes.index(target), self.classes.index(against)
         log_prior = np.log(self._space.class_prior)
-        columns: dict[Hashable, Any] = {"prior": log_prior[one] - log_prior[other]}
+        own = "class prior" if "prior" in self.features else "prior"
+        columns: dict[Hashable, Any] = {own: log_prior[one] - log_prior[other]}
         for name, labels in self._labels(instances).items():
             said = self._readers[name].log_likelihood(labels)
             columns[name] = said[:, one] - said[:, other]

@@ -57,6 +57,16 @@ def test_contributions_sum_to_the_log_odds():
     assert parts.loc[1, "ear"] == pytest.approx(np.log(0.5 / 0.1))
 
 
+def test_a_feature_may_be_called_prior():
+    space = FeatureSpace(classes=["a", "b"], features={"prior": [0, 1]}, prior=[0.8, 0.2])
+    channel = np.array([[0.9, 0.1], [0.3, 0.7]])
+    named = Classifier(space, {"prior": ChannelReader(channel, majority_shares)})
+    parts = named.contributions(pd.DataFrame({"prior": [1]}), target="a", against="b")
+    assert parts.loc[0].to_dict() == pytest.approx(
+        {"class prior": np.log(4), "prior": np.log(0.1 / 0.7)}
+    )
+
+
 def test_impossible_labels_leave_the_prior():
     channel = np.array([[1.0, 0.0], [1.0, 0.0]])
     sure = Classifier(SPACE, {"ear": ChannelReader(channel, majority_shares)})
