@@ -105,14 +105,15 @@ def diagnose(post: Container) -> Diagnosis:
         'one chain alone cannot show that chains agree'
     """
     posterior = group_of(post, "posterior")
-    table = _table(_watched(post, posterior))
+    watched = _watched(post, posterior)
+    table = _table(watched)
     n_chains = posterior.sizes["chain"]
     n_divergent = _n_divergent(post)
     approximation = approximation_of(post)
     rhat = float(table["rhat"].max())
     ess_bulk, ess_tail = (float(table[name].min()) for name in ("ess_bulk", "ess_tail"))
     problems = [
-        *_convergence_problems(table, n_chains),
+        *_convergence_problems(table, watched, n_chains),
         *_divergence_problems(n_divergent, n_chains * posterior.sizes["draw"]),
         *_alignment_problems(post),
         *(approximation_problems(approximation) if approximation else []),
@@ -233,7 +234,7 @@ def _table(watched: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _convergence_problems(table: pd.DataFrame, n_chains: int) -> list[str]:
+def _convergence_problems(table: pd.DataFrame, watched: xr.Dataset, n_chains: int) -> list[str]:
     problems = []
     if n_chains < 2:
         problems.append("one chain alone cannot show that chains agree")
@@ -241,7 +242,8 @@ def _convergence_problems(table: pd.DataFrame, n_chains: int) -> list[str]:
     if not (table["rhat"] <= MOST_RHAT).all():
         value = float(table["rhat"].max(skipna=False))
         problems.append(
-            f"chains disagree about {worst} (R-hat {value:.3f}, should be below {MOST_RHAT})"
+            f"chains disagree about {worst} (R-hat {value:.3f}, should be below {MOST_RHAT}"
+            f"{_where_apart(watched[[worst]])})"
             if np.isfinite(value)
             else f"the R-hat of {worst} cannot be computed from so few draws"
         )
@@ -253,6 +255,14 @@ def _convergence_problems(table: pd.DataFrame, n_chains: int) -> list[str]:
             f"{least} are needed: draw more"
         )
     return problems
+
+
+def _where_apart(watched: xr.Dataset) -> str:
+    """How many entries of a variable the chains disagree about: a few workers, or everything."""
+    ((_, rhat),) = arviz.rhat(watched).data_vars.items()
+    if rhat.size == 1:
+        return ""
+    return f"; {int((rhat > MOST_RHAT).sum())} of {rhat.size} entries are above"
 
 
 def _divergence_problems(n_divergent: int, n_draws: int) -> list[str]:

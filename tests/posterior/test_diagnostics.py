@@ -50,6 +50,15 @@ def test_a_stuck_chain_is_not_trusted():
     diagnosis = bc.diagnose(container(draws))
     assert not diagnosis.is_trustworthy
     assert "chains disagree about rate (R-hat 1." in diagnosis.verdict
+    assert "should be below 1.01)" in diagnosis.verdict
+
+
+def test_how_much_of_a_variable_is_stuck_is_said():
+    draws = np.stack([normal(seed=seed) for seed in range(3)], axis=-1)
+    draws[2, :, 1] += 3
+    stuck = {"posterior": dataset_of({"rate": (("chain", "draw", "worker"), draws)})}
+    verdict = bc.diagnose(assemble(stuck)).verdict
+    assert "should be below 1.01; 1 of 3 entries are above)" in verdict
 
 
 def test_slow_chains_are_not_trusted():
