@@ -280,8 +280,8 @@ CONJUGATE = {
         gibbs_hierarchical.draw_hierarchical,
         gibbs_hierarchical.hierarchical_log_joint,
         gibbs_crowd.vote_shares,
-        # After 200 sweeps chains on dog still remember the votes. More than 1,000 gain nothing there,
-        # nor does a start from EM: what is left is slow, a few tasks between two classes.
+        # After 200 sweeps chains on dog remember the votes. More than 1,000 gain nothing there, nor
+        # does a start from EM: what is left is slow, a few tasks between two classes.
         warmup=1000,
     ),
     naive_bayes.__name__: Conjugate(
