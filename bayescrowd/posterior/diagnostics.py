@@ -262,7 +262,7 @@ def _where_apart(watched: xr.Dataset) -> str:
     ((_, rhat),) = arviz.rhat(watched).data_vars.items()
     if rhat.size == 1:
         return ""
-    return f"; {int((rhat > MOST_RHAT).sum())} of {rhat.size} entries are above"
+    return f", is not in {int((rhat > MOST_RHAT).sum())} of {rhat.size} entries"
 
 
 def _divergence_problems(n_divergent: int, n_draws: int) -> list[str]:

@@ -58,7 +58,7 @@ def test_how_much_of_a_variable_is_stuck_is_said():
     draws[2, :, 1] += 3
     stuck = {"posterior": dataset_of({"rate": (("chain", "draw", "worker"), draws)})}
     verdict = bc.diagnose(assemble(stuck)).verdict
-    assert "should be below 1.01; 1 of 3 entries are above)" in verdict
+    assert "should be below 1.01, is not in 1 of 3 entries)" in verdict
 
 
 def test_slow_chains_are_not_trusted():
