@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayescrowd.dataset import TableDataset
@@ -125,8 +126,15 @@ def _check_target(classes: pd.Series, target: str, file: FileTable) -> None:
 
 
 def _check_feature(column: pd.Series, name: str, file: FileTable) -> None:
-    """Refuse ids and free text, which no few labels could teach anything about."""
+    """Refuse infinite numbers, and ids and free text, about which few labels teach nothing."""
     if pd.api.types.is_numeric_dtype(column.dtype):
+        is_infinite = np.isinf(column.to_numpy(dtype=float, na_value=np.nan))
+        if is_infinite.any():
+            row = file.row_number(int(is_infinite.argmax()))
+            raise ValueError(
+                f"{file.source}: row {row}, column {name!r}: {column[is_infinite].iloc[0]} is not "
+                "a finite number"
+            )
         return
     n_values, n_rows = column.nunique(), int(column.notna().sum())
     if n_values > 20 and n_rows < LEAST_ROWS_PER_VALUE * n_values:

@@ -201,6 +201,7 @@ def test_refused(folder, capsys, change, message):
         ("a,kind\n", "there are no rows under the header"),
         ("a,kind\n1,x\n2,\n", "row 3, column 'kind': a row without a class"),
         ("a,kind\n1,x\n1,y\n", "no column besides 'kind' has two values"),
+        ("a,kind\n1,x\n-inf,y\n", "row 3, column 'a': -inf is not a finite number"),
         ("a,kind\n" + "".join(f"u{i},{i % 2}\n" for i in range(30)), "--ignore a leaves it out"),
     ],
 )
