@@ -46,7 +46,7 @@ def ranked(name: str, n_simulations: int) -> calibration.Calibration:
 
 def picture(found: dict[str, calibration.Calibration]) -> Figure:
     figure = Figure(figsize=(9, 1.75 * len(found)), layout="constrained")
-    axes = figure.subplots(len(found), 2, sharex="col", width_ratios=(1, 1.3))
+    axes = figure.subplots(len(found), 2, sharex="col", width_ratios=(1, 1.3), squeeze=False)
     for row, (name, one) in zip(axes, found.items(), strict=True):
         n_simulations = len(one.truth)
         counts = stats.binom(n_simulations, 1 / N_BINS)
