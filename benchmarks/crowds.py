@@ -30,7 +30,8 @@ from crowd_designs import PUBLIC, SIMULATED, Crowd, public_crowds, public_varian
 import bayescrowd as bc
 from bayescrowd.experiments.methods import exported_methods
 
-FIRST_SEED = {"development": 0, "held-back": 1000}
+FIRST_SEED = {"development": 0, "held-back": 2000}
+"""Seeds from 1000 on were held back, too, until a look at them led to a change of the pool."""
 SIMPLE = ("MajorityVote", "OneCoinDawidSkene", "DawidSkene")
 
 
