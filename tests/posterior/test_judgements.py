@@ -94,7 +94,7 @@ def geweke(n_sweeps, sweep_prior):
 
 
 @pytest.mark.parametrize(
-    "n_sweeps", [pytest.param(600), pytest.param(6000, marks=pytest.mark.slow)]
+    "n_sweeps", [pytest.param(600), pytest.param(12_000, marks=pytest.mark.slow)]
 )
 def test_sweeps_leave_prior_and_data_as_they_are(n_sweeps):
     assert geweke(n_sweeps, lambda prior: prior) < 4.5
