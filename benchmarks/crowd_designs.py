@@ -9,6 +9,7 @@ panels. In 'hard items' some tasks mislead those who judge them, also where one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +51,14 @@ def public_variants(seed: int) -> dict[tuple[str, str], Crowd]:
             made["merged", f"dog {breed} or not, {n} labels per task"] = thinned(one, n, seed)
     three = merged(public["dog"], {"x": breeds[:1], "y": breeds[1:2], "z": breeds[2:]})
     made["merged", "dog, two breeds as one"] = without_workers(three, 0.2, seed)
-    for name in ("rte", "trec"):
+    for first, second in combinations(breeds, 2):
+        pair = only_classes(public["dog"], (first, second), 5, seed)
+        made["pairs", f"dog, {first} or {second}, 5 labels per task"] = pair
+    for name, n in {"rte": 5, "trec": 3, "dog": 5}.items():
         for rare in public[name].annotations.classes:
-            made["made rare", f"{name}, few tasks of {rare}"] = made_rare(public[name], rare, seed)
+            one = made_rare(public[name], rare, seed)
+            made["made rare", f"{name}, few tasks of {rare}"] = one
+            made["made rare", f"{name}, few tasks of {rare}, {n} labels"] = thinned(one, n, seed)
     return made
 
 
@@ -79,6 +85,17 @@ def merged(crowd: Crowd, groups: dict[str, Sequence[Any]]) -> Crowd:
     frame["label"] = frame["label"].map(name_of)
     ann = bc.Annotations.from_frame(frame, classes=list(groups))
     return Crowd(ann, crowd.truth.map(name_of))
+
+
+def only_classes(crowd: Crowd, classes: Sequence[Any], labels_per_task: int, seed: int) -> Crowd:
+    """Tasks whose truth is one of the classes, and only labels that are; so many of each task."""
+    frame = crowd.annotations.to_frame()
+    tasks = crowd.truth.index[crowd.truth.isin(classes)]
+    frame = frame[frame["task"].isin(tasks) & frame["label"].isin(classes)]
+    ann = bc.Annotations.from_frame(frame, classes=list(classes))
+    return thinned(
+        Crowd(ann, crowd.truth[crowd.truth.index.isin(ann.tasks)]), labels_per_task, seed
+    )
 
 
 def made_rare(crowd: Crowd, rare: Any, seed: int) -> Crowd:

@@ -6,12 +6,17 @@ not enough to pick one. So the answer is the average
 
     P(class)  proportional to  ((1 - a) sum_m weight_m P_m(class) + a (share of votes))^(1 / T)
 
-over the models of `pool.py`, with weights by `cross_validation.py`, a = 0.05 and T = 1.4. The votes
-and the temperature T keep probabilities from the certainty that models reach when they take the
-errors on a task for independent. T changes no label. Both numbers were chosen on the development
-half of `benchmarks/crowds.py`, by error and by log loss. T cannot be had from withheld labels: they
-are foreseen best without it on every crowd, because tasks fall into clusters, if not into the
-classes.
+over the models of `pool.py`, with weights by `cross_validation.py` and a = 0.03. The votes and the
+temperature T, which changes no label, keep probabilities from the certainty that models reach when
+they take the errors on a task for independent. How far they are from it shows in withheld labels,
+by how much better the model with hard tasks foresees them than the best without, in standard
+errors:
+
+    T = 1.6 + 0.1 (z of the model with hard tasks - largest z of the others), from 1 to 2.5.
+
+Where errors are independent, simulated crowds want a T around 1.1, public ones 2 and more. a and
+the two numbers of T were chosen on the development half of `benchmarks/crowds.py`, by error and by
+log loss.
 
 Beyond `CHOICE_LABELS` labels, weights come from a sample of tasks (`task_sample.py`), and the
 models that carry most weight are fitted to all labels: two million take five to seven times as
@@ -28,7 +33,7 @@ from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.cross_validation import model_weights, withheld_scores
 from bayescrowd.aggregation.em import Estimate, log_floored
-from bayescrowd.aggregation.pool import POOL, Member, fit_members, implied_rows
+from bayescrowd.aggregation.pool import POOL, fit_members, implied_rows
 from bayescrowd.aggregation.protocol import Gold, shares, vote_shares, with_known
 from bayescrowd.aggregation.row_aggregator import (
     CompactAggregation,
@@ -42,14 +47,17 @@ from bayescrowd.annotations import Annotations
 
 __all__ = ["AutoAggregator", "aggregate"]
 
-VOTE_SHARE = 0.05
+VOTE_SHARE = 0.03
 """Weight of the votes in the answer."""
 
 TOL = 1e-4
 """Change of a probability below which a model has settled."""
 
-TEMPERATURE = 1.4
-"""Of the answer's probabilities."""
+TEMPERATURE, TEMPERATURE_PER_Z = 1.6, 0.1
+"""Of the answer's probabilities: as likely as not that tasks are hard, and more per z."""
+
+TEMPERATURES = 1.0, 2.5
+"""Lowest and highest."""
 
 CHOICE_LABELS = 100_000
 """Labels up to which all models are fitted to all labels."""
@@ -74,8 +82,10 @@ class AutoAggregator(RowAggregator):
     Attributes:
         weights_: weight of each model in the answer; the votes' is beside them.
         scores_: per model: score (mean log probability of a withheld label, nats), below_best,
-            standard_error (of that difference), weight, n_iter and converged (whether the model
-            settled within the iterations it has; the average hardly depends on it).
+            standard_error (of that difference), weight, n_iter and converged (iterations of the
+            fit to all labels, 0 for models that are left out, and whether it settled within them;
+            the average hardly depends on it).
+        temperature_: of the answer's probabilities, T of the module.
         why_: in words, which models carry the answer and what the crowd is like.
 
     Examples:
@@ -101,7 +111,7 @@ class AutoAggregator(RowAggregator):
             self._shares[name] * by_class(fit.posterior, ann.n_classes)
             for name, fit in fits.items()
         )
-        posterior = with_known(_answer(average, votes), symbols.fixed)
+        posterior = with_known(_answer(average, votes, self.temperature_), symbols.fixed)
         self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
         self.why_ = _why(self.scores_, ann)
         # Votes and tempering make the answer careful; workers judged by it would all look worse.
@@ -122,32 +132,32 @@ class AutoAggregator(RowAggregator):
     ) -> dict[str, Fit]:
         """The models that carry the answer, and what speaks for each."""
         is_large = ann.n_labels > CHOICE_LABELS
-        sample, sample_votes = symbols, votes
+        sample, fixed = ann, symbols.fixed
         if is_large:
             tasks = sampled_tasks(ann, CHOICE_LABELS)
-            sample = Symbols(ann.select_tasks(ann.tasks[tasks]), symbols.fixed[tasks])
-            sample_votes = votes[tasks]
-        fits = fit_members(POOL, sample, sample_votes, n_iter=self.n_iter, tol=TOL)
-        scores = {member.name: _scores_of(member, fits[member.name], sample) for member in POOL}
+            sample, fixed = ann.select_tasks(ann.tasks[tasks]), fixed[tasks]
+        withheld = withheld_scores(POOL, sample, fixed, n_iter=self.n_iter, tol=TOL)
         self.scores_ = model_weights(
-            scores, {member.name: member.prior_weight(len(sample.of_label)) for member in POOL}
-        ).assign(
-            n_iter=[len(fit.trace) for fit in fits.values()],
-            converged=[fit.converged for fit in fits.values()],
+            withheld, {member.name: member.prior_weight(sample.n_labels) for member in POOL}
         )
+        self.temperature_ = _temperature(self.scores_)
         weights = self.scores_["weight"]
         if is_large:
             weights = weights.nlargest(MOST_MODELS)
-            weights = weights[weights > 0]
-        weights = weights / weights.sum()
-        self._shares = weights[weights > 0].to_dict()
-        carried = {name: (1 - VOTE_SHARE) * weights.get(name, 0.0) for name in scores}
+        weights = weights[weights > 0] / weights.sum()
+        self._shares = weights.to_dict()
+        carried = {member.name: (1 - VOTE_SHARE) * weights.get(member.name, 0.0) for member in POOL}
         self.weights_ = pd.Series({**carried, "votes": VOTE_SHARE}, name="weight")
         kept = [member for member in POOL if member.name in self._shares]
-        if is_large:
-            n_iter = min(self.n_iter, LARGE_N_ITER)
-            return fit_members(kept, symbols, votes, n_iter=n_iter, tol=TOL)
-        return {member.name: fits[member.name] for member in kept}
+        n_iter = min(self.n_iter, LARGE_N_ITER) if is_large else self.n_iter
+        fits = fit_members(kept, symbols, votes, n_iter=n_iter, tol=TOL)
+        self.scores_["n_iter"] = [
+            len(fits[name].trace) if name in fits else 0 for name in self.scores_.index
+        ]
+        self.scores_["converged"] = [
+            name in fits and fits[name].converged for name in self.scores_.index
+        ]
+        return fits
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
@@ -157,7 +167,7 @@ class AutoAggregator(RowAggregator):
             self._shares[name] * posterior_of_new(fit, fit.log_prior, symbols, new, known)
             for name, fit in self._fits.items()
         )
-        return _answer(average, shares(ann.votes.astype(float)))
+        return _answer(average, shares(ann.votes.astype(float)), self.temperature_)
 
 
 def aggregate(data: Any, gold: Gold = None, *, seed: int = 0) -> AutoAggregator:
@@ -181,16 +191,21 @@ def aggregate(data: Any, gold: Gold = None, *, seed: int = 0) -> AutoAggregator:
 
 
 def _answer(
-    average: Float[np.ndarray, "item cls"], votes: Float[np.ndarray, "item cls"]
+    average: Float[np.ndarray, "item cls"],
+    votes: Float[np.ndarray, "item cls"],
+    temperature: float,
 ) -> Float[np.ndarray, "item cls"]:
     """The models' average with the votes, tempered."""
-    mixed = ((1 - VOTE_SHARE) * average + VOTE_SHARE * votes) ** (1 / TEMPERATURE)
+    mixed = ((1 - VOTE_SHARE) * average + VOTE_SHARE * votes) ** (1 / temperature)
     return mixed / mixed.sum(axis=1, keepdims=True)
 
 
-def _scores_of(member: Member, fit: Fit, symbols: Symbols) -> Float[np.ndarray, " label"]:
-    judged = fit if member.own_rows else implied_rows(symbols, fit.posterior)
-    return withheld_scores(symbols, fit, judged)
+def _temperature(scores: pd.DataFrame) -> float:
+    """The higher, the more withheld labels speak for hard tasks."""
+    z = (-scores["below_best"] / scores["standard_error"]).fillna(0.0)
+    has_hard_tasks = np.array([member.model.n_levels > 1 for member in POOL])
+    gain = z[has_hard_tasks].max() - z[~has_hard_tasks].max()
+    return float(np.clip(TEMPERATURE + TEMPERATURE_PER_Z * gain, *TEMPERATURES))
 
 
 def _log_likelihood(symbols: Symbols, rows: Fit) -> float:

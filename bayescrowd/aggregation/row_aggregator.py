@@ -17,7 +17,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.exceptions import ConvergenceWarning
 
-from bayescrowd.aggregation.em import Estimate, log_floored
+from bayescrowd.aggregation.em import log_floored
 from bayescrowd.aggregation.protocol import (
     Aggregation,
     Aggregator,
@@ -33,11 +33,13 @@ from bayescrowd.aggregation.row_models import (
     CLASS_PRIORS,
     Base,
     ClassPrior,
-    Fit,
+    Counted,
     RowModel,
     by_class,
     fit_rows,
     log_rows,
+    log_rows_of_new,
+    state_posterior,
 )
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.annotations import Annotations
@@ -190,7 +192,7 @@ class RowModelAggregator(RowAggregator):
 
 
 def posterior_of_new(
-    fit: Fit | CompactAggregation,
+    fit: Counted,
     log_prior: Float[np.ndarray, " state"],
     symbols: Symbols,
     new: Symbols,
@@ -205,13 +207,7 @@ def posterior_of_new(
         new: the pairs of the new ones.
         known: each new worker's place in the fit, -1 if unseen.
     """
-    worker = known[new.worker]
-    place = symbols.find(worker, new.label)
-    counts = np.where(place[:, None] >= 0, fit.counts[place], 0.0)
-    table = log_rows(fit.base, counts, fit.totals, worker, new.label)
-    table = np.concatenate([table, np.zeros((new.n_classes, table.shape[1]))])
-    posterior = np.empty((new.n_tasks, len(log_prior)))
-    new.incidence(len(log_prior)).sweep(Estimate(table, log_prior, 0.0, None), posterior)
+    posterior = state_posterior(new, log_rows_of_new(fit, symbols, new, known), log_prior)
     return by_class(posterior, new.n_classes)
 
 

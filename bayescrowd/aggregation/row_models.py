@@ -40,12 +40,15 @@ __all__ = [
     "CLASS_PRIORS",
     "Base",
     "ClassPrior",
+    "Counted",
     "Fit",
     "RowModel",
     "by_class",
     "fit_rows",
     "log_rows",
+    "log_rows_of_new",
     "spread_over_levels",
+    "state_posterior",
 ]
 
 ClassPrior = Literal["shares", "learned", "uniform"]
@@ -81,6 +84,26 @@ class RowModel(Protocol):
         self, symbols: Symbols, counts: Float[np.ndarray, "symbol state"], previous: Any
     ) -> Base:
         """The base after another iteration; `previous` is the base before, None at first."""
+        ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """What is known of workers' rows: a base and the counts beside it."""
+
+    @property
+    def base(self) -> Base:
+        """What the rows are pulled toward."""
+        ...
+
+    @property
+    def counts(self) -> Float[np.ndarray, "symbol state"]:
+        """Expected counts of the pairs."""
+        ...
+
+    @property
+    def totals(self) -> Float[np.ndarray, "worker state"]:
+        """Their sums by worker."""
         ...
 
 
@@ -158,6 +181,35 @@ def log_rows(
         return log_floored(rows)
     given = np.concatenate([totals, np.zeros((1, totals.shape[1]))])[worker]
     return log_floored((counts + base.strength * rows) / (given + base.strength))
+
+
+def log_rows_of_new(
+    fit: Counted, symbols: Symbols, new: Symbols, known: Int[np.ndarray, " worker"]
+) -> Float[np.ndarray, "symbol state"]:
+    """Equation 1 in logs for the pairs of other labels.
+
+    Args:
+        fit: the fit.
+        symbols: the pairs of its labels.
+        new: the pairs of the others.
+        known: each of the others' workers' place in the fit, -1 for a stranger.
+    """
+    worker = known[new.worker]
+    place = symbols.find(worker, new.label)
+    counts = np.where(place[:, None] >= 0, fit.counts[place], 0.0)
+    return log_rows(fit.base, counts, fit.totals, worker, new.label)
+
+
+def state_posterior(
+    symbols: Symbols,
+    table: Float[np.ndarray, "symbol state"],
+    log_prior: Float[np.ndarray, " state"],
+) -> Float[np.ndarray, "item state"]:
+    """P(state | labels) of each task, given log P(label | state) of the pairs."""
+    posterior = np.empty((symbols.n_tasks, len(log_prior)))
+    estimate = Estimate(_with_known(table, symbols), log_prior, 0.0, None)
+    symbols.incidence(len(log_prior)).sweep(estimate, posterior)
+    return posterior
 
 
 def spread_over_levels(

@@ -1,10 +1,12 @@
-"""A sample of tasks that does not depend on names or on the order of rows.
+"""Samples and parts of the tasks that do not depend on names or on the order of rows.
 
-Tasks are put in order by a fingerprint of their labels and every so-many-th is taken. The
-fingerprint is made of what does not change when ids do: a class has that of its number of labels, a
-worker that of the numbers of labels per class, a task the sum over its labels of a hash of both.
-Tasks of the same fingerprint have, but for accidents, the same labels by the same workers, so that
-it does not matter which of them is taken.
+Tasks are put in order by a fingerprint of their labels; every so-many-th is taken. The fingerprint
+is made of what does not change when ids do: a class has that of its number of labels, a worker that
+of the numbers of labels per class, a task the sum of hashes of its answers, each of a class and of
+those who give it. Each further round gives classes and workers the sum over their labels of a hash
+of the fingerprints so far, and tasks that of both again, which tells apart what differs only a few
+steps away (colour refinement, Weisfeiler and Leman 1968). Tasks of the same fingerprint have, but
+for accidents, the same labels by the same workers, so that it does not matter which is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from jaxtyping import Int, UInt64
 
 from bayescrowd.annotations import Annotations
 
-__all__ = ["sampled_tasks", "task_fingerprints"]
+__all__ = ["sampled_tasks", "task_fingerprints", "task_folds"]
+
+FOLD_ROUNDS = 3
+"""Of refinement: small crowds have many tasks that look alike at first sight."""
 
 
 def sampled_tasks(ann: Annotations, n_labels: int) -> Int[np.ndarray, " task"]:
@@ -27,30 +32,78 @@ def sampled_tasks(ann: Annotations, n_labels: int) -> Int[np.ndarray, " task"]:
         100
     """
     every = max(1, round(ann.n_labels / n_labels))
-    order = np.argsort(task_fingerprints(ann), kind="stable")
-    labelled = order[ann.labels_per_task[order] > 0]
-    return np.sort(labelled[every // 2 :: every])
+    return np.sort(_labelled_in_order(ann, task_fingerprints(ann))[every // 2 :: every])
 
 
-def task_fingerprints(ann: Annotations) -> UInt64[np.ndarray, " task"]:
-    """A number per task, the same under any ids."""
+def task_folds(
+    ann: Annotations, fixed: Int[np.ndarray, " task"], n_folds: int
+) -> list[Int[np.ndarray, " _part"]]:
+    """The tasks with labels in parts of about the same size, their codes ascending.
+
+    Args:
+        ann: the labels.
+        fixed: class of tasks whose truth is known, -1 elsewhere.
+        n_folds: number of parts; there are fewer if there are fewer tasks.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.simulate.crowd(100, 20, labels_per_task=5).annotations
+        >>> [len(fold) for fold in task_folds(ann, np.full(100, -1), 3)]
+        [34, 33, 33]
+    """
+    order = _labelled_in_order(ann, task_fingerprints(ann, fixed, FOLD_ROUNDS))
+    return [np.sort(order[i::n_folds]) for i in range(min(n_folds, len(order)))]
+
+
+def task_fingerprints(
+    ann: Annotations, fixed: Int[np.ndarray, " task"] | None = None, n_rounds: int = 0
+) -> UInt64[np.ndarray, " task"]:
+    """A number per task, the same under any ids.
+
+    Args:
+        ann: the labels.
+        fixed: class of tasks whose truth is known, -1 elsewhere.
+        n_rounds: rounds of refinement.
+    """
     of_class = _mixed(np.bincount(ann.label_codes, minlength=ann.n_classes).astype(np.uint64))
     pair = ann.worker_codes.astype(np.int64) * ann.n_classes + ann.label_codes
     n_given = np.bincount(pair, minlength=ann.n_workers * ann.n_classes)
     used = np.flatnonzero(n_given)
     worker, label = np.divmod(used, ann.n_classes)
     habit = _mixed(n_given[used].astype(np.uint64) ^ of_class[label])
-    ends = np.searchsorted(worker, np.arange(ann.n_workers + 1))
-    of_worker = _mixed(_segment_sums(habit, ends))
-    of_label = _mixed(of_worker[ann.worker_codes] + of_class[ann.label_codes])
-    return _mixed(_segment_sums(of_label, ann.task_offsets))
+    of_worker = _mixed(_sums(habit, worker, ann.n_workers))
+    # A task's answers: the classes that it is given, each with those who give it.
+    key = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+    keys, answer = np.unique(key, return_inverse=True)
+    task_of_answer, class_of_answer = np.divmod(keys, ann.n_classes)
+    for n_done in range(n_rounds + 1):
+        givers = _sums(_mixed(of_worker)[ann.worker_codes], answer, len(keys))
+        of_answer = _mixed(givers + of_class[class_of_answer])
+        of_task = _sums(of_answer, task_of_answer, ann.n_tasks)
+        if fixed is not None:
+            of_task = of_task + np.where(fixed >= 0, _mixed(~of_class)[fixed], np.uint64(0))
+        of_task = _mixed(of_task)
+        if n_done < n_rounds:
+            of_label = _mixed(of_task[ann.task_codes] + of_answer[answer])
+            of_worker = _mixed(_sums(of_label, ann.worker_codes, ann.n_workers))
+            of_class = _mixed(_sums(of_label, ann.label_codes, ann.n_classes))
+    return of_task
 
 
-def _segment_sums(
-    values: UInt64[np.ndarray, " value"], ends: Int[np.ndarray, " segment_plus_1"]
-) -> UInt64[np.ndarray, " segment"]:
-    """Sums between the ends modulo 2^64, in which order does not matter."""
-    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+def _labelled_in_order(
+    ann: Annotations, fingerprints: UInt64[np.ndarray, " task"]
+) -> Int[np.ndarray, " labelled"]:
+    order = np.argsort(fingerprints, kind="stable")
+    return order[ann.labels_per_task[order] > 0]
+
+
+def _sums(
+    values: UInt64[np.ndarray, " value"], group: Int[np.ndarray, " value"], n_groups: int
+) -> UInt64[np.ndarray, " group"]:
+    """Sums by group modulo 2^64, in which order does not matter."""
+    order = np.argsort(group, kind="stable")
+    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values[order], dtype=np.uint64)])
+    ends = np.searchsorted(group[order], np.arange(n_groups + 1))
     return running[ends[1:]] - running[ends[:-1]]
 
 

@@ -36,11 +36,15 @@ def test_the_answer_is_the_tempered_average_of_models_and_votes(data, fitted):
     fits = fit_members(POOL, symbols, votes, n_iter=50, tol=1e-4)
     weights = fitted.scores_["weight"]
     average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
-    mixed = (0.95 * average + 0.05 * votes) ** (1 / 1.4)
+    scores = fitted.scores_
+    z = (-scores["below_best"] / scores["standard_error"]).fillna(0)
+    temperature = 1.6 + 0.1 * (z["difficulty"] - z.drop("difficulty").max())
+    assert 1 < temperature < 1.6
+    mixed = (0.97 * average + 0.03 * votes) ** (1 / temperature)
     np.testing.assert_allclose(fitted.probas_, mixed / mixed.sum(axis=1, keepdims=True))
-    assert fitted.weights_["votes"] == pytest.approx(0.05)
+    assert fitted.weights_["votes"] == pytest.approx(0.03)
     assert fitted.weights_.sum() == pytest.approx(1)
-    np.testing.assert_allclose(fitted.weights_.drop("votes"), 0.95 * weights)
+    np.testing.assert_allclose(fitted.weights_.drop("votes"), 0.97 * weights)
 
 
 def test_new_tasks_with_the_same_labels_have_the_same_answer(data, fitted):
@@ -189,6 +193,13 @@ def test_tasks_that_split_the_votes_are_not_all_called_the_rare_class(published)
     )
     assert dawid_skene_error > coin_error + 15
     assert auto_error < coin_error + 4
+
+
+def test_hard_tasks_warm_the_probabilities():
+    easy = bc.simulate.crowd(800, 30, 2, labels_per_task=8, accuracy=0.8, seed=3)
+    hard = bc.simulate.with_hard_items(easy, share=0.4, pull=0.5, expertise=0.5, seed=3)
+    cool, warm = (bc.AutoAggregator().fit(d.annotations).temperature_ for d in (easy, hard))
+    assert 1 <= cool < 1.6 < warm <= 2.5
 
 
 def test_probabilities_mean_more_than_those_of_dawid_and_skene():
