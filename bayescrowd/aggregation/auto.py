@@ -82,9 +82,9 @@ class AutoAggregator(RowAggregator):
     Attributes:
         weights_: weight of each model in the answer; the votes' is beside them.
         scores_: per model: score (mean log probability of a withheld label, nats), below_best,
-            standard_error (of that difference), weight, n_iter and converged (iterations of the
-            fit to all labels, 0 for models that are left out, and whether it settled within them;
-            the average hardly depends on it).
+            standard_error (of that difference), z (the difference in standard errors), weight,
+            n_iter and converged (iterations of the fit to all labels, 0 for models that are left
+            out, and whether it settled within them; the average hardly depends on it).
         temperature_: of the answer's probabilities, T of the module.
         why_: in words, which models carry the answer and what the crowd is like.
 
@@ -202,7 +202,7 @@ def _answer(
 
 def _temperature(scores: pd.DataFrame) -> float:
     """The higher, the more withheld labels speak for hard tasks."""
-    z = (-scores["below_best"] / scores["standard_error"]).fillna(0.0)
+    z = scores["z"]
     has_hard_tasks = np.array([member.model.n_levels > 1 for member in POOL])
     gain = z[has_hard_tasks].max() - z[~has_hard_tasks].max()
     return float(np.clip(TEMPERATURE + TEMPERATURE_PER_Z * gain, *TEMPERATURES))
@@ -225,8 +225,9 @@ def _why(scores: pd.DataFrame, ann: Annotations) -> str:
     per_worker = ann.labels_per_worker[ann.labels_per_worker > 0]
     median = float(np.median(per_worker))
     amount = "Few" if median < FEW_LABELS else "Many" if median > MANY_LABELS else "Enough"
+    found = f"{amount} labels per worker ({median:,.0f} in the median): the answer rests on "
+    found += f"{', '.join(leading)}."
+    if not (scores["standard_error"] > 0).any():  # a single task, or all foreseen alike
+        return f"{found} Withheld labels say nothing about the models."
     best = next(member for member in POOL if member.name == scores["score"].idxmax())
-    return (
-        f"{amount} labels per worker ({median:,.0f} in the median): the answer rests on "
-        f"{', '.join(leading)}. Withheld labels are foreseen best if {best.story}."
-    )
+    return f"{found} Withheld labels are foreseen best if {best.story}."

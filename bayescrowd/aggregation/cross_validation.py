@@ -54,6 +54,9 @@ ENOUGH_LABELS = 10_000
 SOFTNESS = 3.0
 """Standard errors that divide a weight by e."""
 
+ROUNDING = 1e-9
+"""Standard error in nats below which two models foresee alike."""
+
 LEAST_WEIGHT = 0.02
 """Of the largest; models below it are left out."""
 
@@ -141,7 +144,8 @@ def model_weights(withheld: Withheld, prior_weights: Mapping[str, float]) -> pd.
 
     Returns:
         A row per model: score (mean log probability, nats per label), below_best (how much lower
-        than the best), standard_error (of that difference), weight.
+        than the best), standard_error (of that difference), z (the difference in standard errors,
+        0 for the best), weight.
 
     Examples:
         >>> import numpy as np
@@ -158,11 +162,12 @@ def model_weights(withheld: Withheld, prior_weights: Mapping[str, float]) -> pd.
         below = means[best] - means[name]
         by_task = np.bincount(withheld.task, scores[best] - score - below)
         error = float(np.sqrt((by_task**2).sum())) / max(n_labels, 1)
-        z = -below / error if error > 0 else 0.0
+        z = -below / error if error > ROUNDING else 0.0
         rows[name] = {
             "score": means[name],
             "below_best": below,
             "standard_error": error,
+            "z": z,
             "weight": prior_weights[name] * np.exp(z / SOFTNESS),
         }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")

@@ -93,7 +93,10 @@ def task_fingerprints(
 def _labelled_in_order(
     ann: Annotations, fingerprints: UInt64[np.ndarray, " task"]
 ) -> Int[np.ndarray, " labelled"]:
-    order = np.argsort(fingerprints, kind="stable")
+    # Where symmetry leaves different tasks alike, those with the same labels stay together.
+    pair = ann.worker_codes.astype(np.uint64) * np.uint64(ann.n_classes)
+    pair += ann.label_codes.astype(np.uint64)
+    order = np.lexsort((_sums(_mixed(pair), ann.task_codes, ann.n_tasks), fingerprints))
     return order[ann.labels_per_task[order] > 0]
 
 

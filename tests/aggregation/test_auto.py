@@ -36,8 +36,7 @@ def test_the_answer_is_the_tempered_average_of_models_and_votes(data, fitted):
     fits = fit_members(POOL, symbols, votes, n_iter=50, tol=1e-4)
     weights = fitted.scores_["weight"]
     average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
-    scores = fitted.scores_
-    z = (-scores["below_best"] / scores["standard_error"]).fillna(0)
+    z = fitted.scores_["z"]
     temperature = 1.6 + 0.1 * (z["difficulty"] - z.drop("difficulty").max())
     assert 1 < temperature < 1.6
     mixed = (0.97 * average + 0.03 * votes) ** (1 / temperature)
@@ -59,12 +58,20 @@ def test_scores_and_reasons(fitted):
     assert list(scores.index) == [member.name for member in POOL]
     best = scores["score"].idxmax()
     assert scores.loc[best, "below_best"] == 0
-    assert (scores["standard_error"].drop(best) > 0).all()
+    others = scores.drop(best)
+    assert (others["standard_error"] > 0).all()
+    np.testing.assert_allclose(others["z"], -others["below_best"] / others["standard_error"])
     assert scores["weight"].sum() == pytest.approx(1)
     start = "Enough labels per worker (65 in the median): the answer rests on "
     assert fitted.why_.startswith(start)
     story = next(member.story for member in POOL if member.name == best)
     assert fitted.why_.endswith(f"Withheld labels are foreseen best if {story}.")
+
+
+def test_a_single_task_has_its_reasons():
+    alone = bc.AutoAggregator().fit(bc.Annotations.from_matrix([list("aab")]))
+    assert alone.labels_.to_list() == ["a"]
+    assert alone.why_.endswith(". Withheld labels say nothing about the models.")
 
 
 def test_aggregate_is_the_default_method(data, fitted):
@@ -104,6 +111,31 @@ def test_names_of_tasks_and_classes_change_nothing(data, fitted, column):
     probas = probas[::-1] if column == "task" else probas[:, ::-1]
     # Sums in another order round differently.
     np.testing.assert_allclose(fitted.probas_, probas, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_small_crowds_under_other_names_and_in_another_order(seed):
+    """Few workers and classes: many tasks look alike, and some classes could change places."""
+    rng = np.random.default_rng(seed)
+    n_tasks, n_workers, n_classes = rng.integers([2, 1, 2], [20, 5, 4])
+    cells = rng.permutation(n_tasks * n_workers)[: rng.integers(n_tasks, n_tasks * n_workers + 1)]
+    task, worker = np.divmod(cells, n_workers)
+    label = (task + (rng.random(len(task)) < 0.3)) % n_classes
+    fits = []
+    for names in (
+        (n_tasks, n_workers, n_classes),
+        map(rng.permutation, (n_tasks, n_workers, n_classes)),
+    ):
+        tasks, workers, classes = (np.arange(n) if np.ndim(n) == 0 else n for n in names)
+        frame = pd.DataFrame(
+            {"task": tasks[task], "worker": workers[worker], "label": classes[label]}
+        )
+        ann = bc.Annotations.from_frame(
+            frame.sample(frac=1, random_state=seed), classes=range(n_classes)
+        )
+        probas = bc.AutoAggregator().fit(ann).probas_
+        fits.append(probas.loc[tasks[np.unique(task)], classes].to_numpy())
+    np.testing.assert_allclose(*fits, atol=1e-7)
 
 
 def test_a_large_crowd_is_judged_by_a_sample(monkeypatch):
