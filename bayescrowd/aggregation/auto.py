@@ -18,9 +18,9 @@ Where errors are independent, simulated crowds want a T around 1.1, public ones 
 the two numbers of T were chosen on the development half of `benchmarks/crowds.py`, by error and by
 log loss.
 
-Beyond `CHOICE_LABELS` labels, weights come from a sample of tasks (`task_sample.py`), and the
-models that carry most weight are fitted to all labels: two million take five to seven times as
-long as one fit of Dawid–Skene.
+Beyond `LARGE` labels, weights come from a sample of tasks (`task_sample.py`), and the models that
+carry most weight are fitted to all labels: two million take four to seven times as long as one fit
+of Dawid–Skene.
 """
 
 from __future__ import annotations
@@ -59,11 +59,14 @@ TEMPERATURE, TEMPERATURE_PER_Z = 1.6, 0.1
 TEMPERATURES = 1.0, 2.5
 """Lowest and highest."""
 
-CHOICE_LABELS = 100_000
-"""Labels up to which all models are fitted to all labels."""
+LARGE = 100_000
+"""Labels beyond which models are chosen on a sample."""
+
+CHOICE_LABELS = 50_000
+"""Labels of that sample."""
 
 MOST_MODELS, LARGE_N_ITER = 3, 25
-"""Models that are fitted to more labels than that, and their iterations."""
+"""Models that are fitted to all labels of such a crowd, and iterations of each fit."""
 
 FEW_LABELS, MANY_LABELS = 40, 200
 """Labels per worker, in the median, that are called few and many."""
@@ -131,12 +134,13 @@ class AutoAggregator(RowAggregator):
         self, symbols: Symbols, ann: Annotations, votes: Float[np.ndarray, "item cls"]
     ) -> dict[str, Fit]:
         """The models that carry the answer, and what speaks for each."""
-        is_large = ann.n_labels > CHOICE_LABELS
+        is_large = ann.n_labels > LARGE
+        n_iter = min(self.n_iter, LARGE_N_ITER) if is_large else self.n_iter
         sample, fixed = ann, symbols.fixed
         if is_large:
             tasks = sampled_tasks(ann, CHOICE_LABELS)
             sample, fixed = ann.select_tasks(ann.tasks[tasks]), fixed[tasks]
-        withheld = withheld_scores(POOL, sample, fixed, n_iter=self.n_iter, tol=TOL)
+        withheld = withheld_scores(POOL, sample, fixed, n_iter=n_iter, tol=TOL)
         self.scores_ = model_weights(
             withheld, {member.name: member.prior_weight(sample.n_labels) for member in POOL}
         )
@@ -149,7 +153,6 @@ class AutoAggregator(RowAggregator):
         carried = {member.name: (1 - VOTE_SHARE) * weights.get(member.name, 0.0) for member in POOL}
         self.weights_ = pd.Series({**carried, "votes": VOTE_SHARE}, name="weight")
         kept = [member for member in POOL if member.name in self._shares]
-        n_iter = min(self.n_iter, LARGE_N_ITER) if is_large else self.n_iter
         fits = fit_members(kept, symbols, votes, n_iter=n_iter, tol=TOL)
         self.scores_["n_iter"] = [
             len(fits[name].trace) if name in fits else 0 for name in self.scores_.index

@@ -133,14 +133,37 @@ def test_small_crowds_under_other_names_and_in_another_order(seed):
         ann = bc.Annotations.from_frame(
             frame.sample(frac=1, random_state=seed), classes=range(n_classes)
         )
-        probas = bc.AutoAggregator().fit(ann).probas_
+        probas = bc.AutoAggregator(n_iter=8).fit(ann).probas_
         fits.append(probas.loc[tasks[np.unique(task)], classes].to_numpy())
     np.testing.assert_allclose(*fits, atol=1e-7)
+
+
+@pytest.mark.parametrize("counts", [(3, 3, 3), (4, 4, 1), (7, 7, 6), (2, 2, 0)])
+def test_order_does_not_matter_where_classes_could_change_places(counts):
+    """One worker and as many tasks of two classes: half of the tasks look like the others."""
+    label = np.repeat([0, 1, 2], counts)
+    n_tasks = len(label)
+    answers = []
+    for order in (np.arange(n_tasks), np.random.default_rng(0).permutation(n_tasks)):
+        ann = bc.Annotations.from_matrix(label[order][:, None], classes=range(3))
+        answers.append(bc.AutoAggregator().fit(ann).probas_.to_numpy()[np.argsort(order)])
+    np.testing.assert_allclose(*answers, atol=1e-7)
+
+
+def test_models_that_foresee_alike_keep_their_prior_weights():
+    """Two tasks with a label each: what is left between models is rounding."""
+    ann = bc.Annotations.from_frame(
+        pd.DataFrame({"task": [0, 1], "worker": [1, 0], "label": [2, 0]}), classes=range(3)
+    )
+    scores = bc.AutoAggregator().fit(ann).scores_
+    assert (scores["standard_error"] < 1e-12).any()
+    assert (scores.loc[scores["standard_error"] < 1e-12, "z"] == 0).all()
 
 
 def test_a_large_crowd_is_judged_by_a_sample(monkeypatch):
     data = bc.simulate.crowd(1200, 20, 2, labels_per_task=5, accuracy=0.75, seed=2)
     whole = bc.AutoAggregator().fit(data.annotations)
+    monkeypatch.setattr(auto, "LARGE", 3000)
     monkeypatch.setattr(auto, "CHOICE_LABELS", 1500)
     frame = data.annotations.to_frame()
     sampled = bc.AutoAggregator().fit(frame)
