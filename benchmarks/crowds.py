@@ -3,7 +3,7 @@
     python benchmarks/crowds.py [--half held-back] [--seeds 4] [--crowds hard] [--methods ...]
 
 Crowds are public ones as they are, thinned to few labels per task, with workers left out, with
-classes merged or tasks of a class left out until it is rare; and simulated ones
+classes merged, two classes only, or tasks of a class left out until it is rare; and simulated ones
 (`crowd_designs.py`). Seeds come in two halves: what `AutoAggregator` is made of was chosen on the
 development half, the held-back half is for judging it. The public crowds themselves have no seed
 and count in the development half only.
