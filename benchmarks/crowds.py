@@ -10,8 +10,10 @@ and count in the development half only.
 
 The regret of a method on a crowd is its error minus the least error of majority vote, one-coin and
 Dawid–Skene there, which one would have to know the truth to choose. On a crowd of 108 tasks three
-points are three tasks, so `worst design` stands beside `worst regret`: the largest mean over the
-seeds of one design. Two minutes per seed and half.
+points are three tasks. So `worst design`, the largest mean over the seeds of one design, stands
+beside `worst regret`, and `surely > 3`, the number of crowds whose regret is above 3 points by two
+standard errors (of the paired difference over the crowd's tasks), beside `regret > 3`. Two minutes
+per seed and half.
 Public crowds need `BAYESCROWD_DATA` or a network; `--simulated` does without.
 """
 
@@ -24,6 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from crowd_designs import PUBLIC, SIMULATED, Crowd, public_crowds, public_variants
 
@@ -51,19 +54,28 @@ def crowds(
                 yield kind, name, seed, crowd
 
 
-def measure(method: str, crowd: Crowd) -> dict[str, float]:
-    """Error and calibration error in %, log loss in nats, seconds."""
+def measure(method: str, crowd: Crowd) -> tuple[dict[str, float], np.ndarray]:
+    """Error and calibration error in %, log loss in nats, seconds; and which tasks are wrong."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whether an iteration settled is not the question here
         probas = getattr(bc, method)().fit(crowd.annotations).probas_
     seconds = time.perf_counter() - start
-    return {
+    row = {
         "error": 100 * bc.metrics.error_rate(probas, crowd.truth),
         "log loss": bc.metrics.log_loss(probas, crowd.truth),
         "ECE": 100 * bc.metrics.expected_calibration_error(probas, crowd.truth),
         "seconds": seconds,
     }
+    return row, wrong_tasks(probas, crowd.truth)
+
+
+def wrong_tasks(probas: pd.DataFrame, truth: pd.Series) -> np.ndarray:
+    """1 where the label of a task is wrong, a part of it where classes tie."""
+    of_task = probas.loc[truth.index].to_numpy()
+    is_largest = of_task == of_task.max(axis=1, keepdims=True)
+    true_class = probas.columns.get_indexer(truth)
+    return 1 - is_largest[np.arange(len(truth)), true_class] / is_largest.sum(axis=1)
 
 
 def results(
@@ -81,10 +93,13 @@ def results(
             if not kept(f"{kind}: {name}"):
                 continue
             of_crowd = {method: measure(method, crowd) for method in methods}
-            best = min(of_crowd[method]["error"] for method in SIMPLE)
-            for method, row in of_crowd.items():
+            best = min(SIMPLE, key=lambda method: of_crowd[method][0]["error"])
+            best_row, best_wrong = of_crowd[best]
+            for method, (row, wrong) in of_crowd.items():
                 key = {"half": half, "kind": kind, "crowd": name, "seed": seed, "method": method}
-                rows.append({**key, **row, "regret": row["error"] - best})
+                regret = row["error"] - best_row["error"]
+                error = 100 * float((wrong - best_wrong).std()) / np.sqrt(len(wrong))
+                rows.append({**key, **row, "regret": regret, "standard error": error})
     return pd.DataFrame(rows)
 
 
@@ -98,6 +113,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     designs = rows.groupby(["method", "kind", "crowd"])["regret"].mean()
     table["worst design"] = designs.groupby("method").max()
     table["regret > 3"] = of_method["regret"].apply(lambda regret: int((regret > 3).sum()))
+    sure = rows["regret"] - 2 * rows["standard error"] > 3
+    table["surely > 3"] = sure.groupby(rows["method"]).sum()
     table["seconds"] = of_method["seconds"].sum()
     best = (
         rows[rows["method"].isin(SIMPLE)]
