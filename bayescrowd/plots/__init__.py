@@ -16,7 +16,7 @@ from bayescrowd.plots.budget import (
     posterior_course,
     spending_course,
 )
-from bayescrowd.plots.fits import convergence, method_comparison
+from bayescrowd.plots.fits import convergence, method_comparison, pool_scores
 from bayescrowd.plots.multi_selection import attribute_map, repeat_losses
 from bayescrowd.plots.overview import demo
 from bayescrowd.plots.posterior import (
@@ -46,6 +46,7 @@ __all__ = [
     "label_uncertainty",
     "loo_comparison",
     "method_comparison",
+    "pool_scores",
     "posterior_course",
     "posterior_overview",
     "predictive_check",

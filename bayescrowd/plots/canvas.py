@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "VERMILLION", "axes_or_new", "tidy"]
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PURPLE",
+    "VERMILLION",
+    "axes_or_new",
+    "behind_the_best",
+    "tidy",
+]
 
 # Okabe and Ito, "Color universal design", 2008.
 BLUE = "#0072B2"
@@ -31,3 +46,32 @@ def tidy(ax: Axes, *, title: str, xlabel: str, ylabel: str) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     return ax
+
+
+def behind_the_best(
+    ax: Axes,
+    difference: pd.Series,
+    standard_error: pd.Series,
+    notes: Sequence[str],
+    colours: Sequence[str],
+) -> None:
+    """Models from top to bottom: how far each is behind the best, with two errors and a note."""
+    rows = np.arange(len(difference))
+    ax.axvline(0, color=GREY, linestyle="--", linewidth=1)
+    ax.errorbar(
+        difference, rows, xerr=2 * standard_error, fmt="o", color=BLUE, capsize=3, markersize=6
+    )
+    for row, note, colour in zip(rows, notes, colours, strict=True):
+        ax.annotate(
+            note,
+            (1.02, row),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize="small",
+            color=colour,
+        )
+    ax.set_yticks(rows, [str(name) for name in difference.index])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.grid(axis="y", color="#EEEEEE")

@@ -1,4 +1,4 @@
-"""Pictures of fits: the course of one, and several compared."""
+"""Pictures of fits: the course of one, several compared, and the models behind the default."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from bayescrowd.aggregation.auto import AutoAggregator
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.plots.canvas import BLUE, GREY, axes_or_new, tidy
+from bayescrowd.plots.canvas import BLUE, GREY, axes_or_new, behind_the_best, tidy
 
-__all__ = ["convergence", "method_comparison"]
+__all__ = ["convergence", "method_comparison", "pool_scores"]
 
 
 def convergence(est: Aggregator, ax: Axes | None = None) -> Axes:
@@ -112,3 +113,30 @@ def method_comparison(
     ax.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     ax.grid(axis="y", color="#DDDDDD")
     return tidy(ax, title="Methods", xlabel="accuracy (share of right labels)", ylabel="")
+
+
+def pool_scores(est: AutoAggregator, ax: Axes | None = None) -> Axes:
+    """How well each model of the default foresees withheld labels, and what weight that earns.
+
+    Args:
+        est: a fitted `AutoAggregator`.
+        ax: where to draw.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> data = bc.simulate.crowd(100, 12, spammers=0.25, seed=0)
+        >>> ax = bc.plots.pool_scores(bc.AutoAggregator().fit(data.annotations))
+        >>> [text.get_text() for text in ax.get_yticklabels()][:2]
+        ['one coin, even classes', 'one coin']
+    """
+    scores = est.scores_
+    ax = axes_or_new(ax, (6.8, 1.2 + 0.36 * len(scores)))
+    notes = [f"weight {weight:.2f}" if weight > 0 else "left out" for weight in scores["weight"]]
+    colours = [GREY] * len(scores)
+    behind_the_best(ax, -scores["below_best"], scores["standard_error"], notes, colours)
+    return tidy(
+        ax,
+        title="Labels of withheld tasks, foreseen",
+        xlabel="difference from the best ± 2 standard errors (nats per label)",
+        ylabel="",
+    )

@@ -20,6 +20,7 @@ from bayescrowd.plots.canvas import (
     PURPLE,
     VERMILLION,
     axes_or_new,
+    behind_the_best,
     tidy,
 )
 from bayescrowd.plots.tasks import reliability
@@ -220,32 +221,12 @@ def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     if absent:
         raise ValueError(f"no column {min(absent)!r}; expected the table of compare")
     ax = axes_or_new(ax, (6.4, 1.6 + 0.5 * len(table)))
-    rows = np.arange(len(table))
-    ax.axvline(0, color=GREY, linestyle="--", linewidth=1)
-    ax.errorbar(
-        table["elpd_diff"],
-        rows,
-        xerr=2 * table["dse"],
-        fmt="o",
-        color=BLUE,
-        capsize=3,
-        markersize=6,
-    )
-    for row, weight, n_bad in zip(rows, table["weight"], table["n_bad"], strict=True):
-        told = f"weight {weight:.2f}" + (f", {n_bad:,} unreliable" if n_bad else "")
-        ax.annotate(
-            told,
-            (1.02, row),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize="small",
-            color=VERMILLION if n_bad else GREY,
-        )
-    ax.set_yticks(rows, [str(name) for name in table.index])
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.grid(axis="y", color="#EEEEEE")
+    notes = [
+        f"weight {weight:.2f}" + (f", {n_bad:,} unreliable" if n_bad else "")
+        for weight, n_bad in zip(table["weight"], table["n_bad"], strict=True)
+    ]
+    colours = [VERMILLION if n_bad else GREY for n_bad in table["n_bad"]]
+    behind_the_best(ax, table["elpd_diff"], table["dse"], notes, colours)
     return tidy(
         ax,
         title="Prediction of tasks left out",

@@ -58,6 +58,12 @@ LOO = pd.DataFrame(
 
 
 @cache
+def pooled():
+    """The default, fitted to a small crowd."""
+    return bc.AutoAggregator().fit(bc.simulate.crowd(80, 10, 3, seed=1).annotations)
+
+
+@cache
 def drawn():
     """Draws of the accuracies of six workers, by two chains."""
     rng = np.random.default_rng(0)
@@ -131,6 +137,7 @@ PICTURES = {
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "loo_comparison": lambda est, data, ax: plots.loo_comparison(LOO, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
+    "pool_scores": lambda est, data, ax: plots.pool_scores(pooled(), ax),
     "posterior_course": lambda est, data, ax: plots.posterior_course(
         bought().result(), bought().space, "colour", ax
     ),
