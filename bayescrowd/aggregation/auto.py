@@ -141,8 +141,10 @@ class AutoAggregator(RowAggregator):
             tasks = sampled_tasks(ann, CHOICE_LABELS)
             sample, fixed = ann.select_tasks(ann.tasks[tasks]), fixed[tasks]
         withheld = withheld_scores(POOL, sample, fixed, n_iter=n_iter, tol=TOL)
+        n_tasks = int((sample.labels_per_task > 0).sum())
         self.scores_ = model_weights(
-            withheld, {member.name: member.prior_weight(sample.n_labels) for member in POOL}
+            withheld,
+            {member.name: member.prior_weight(sample.n_labels, n_tasks) for member in POOL},
         )
         self.temperature_ = _temperature(self.scores_)
         weights = self.scores_["weight"]

@@ -236,6 +236,26 @@ def test_regret_is_small_on_very_different_crowds(kind):
     assert regret(data, bc.AutoAggregator()) < 3
 
 
+def test_models_that_may_collapse_wait_for_labels(published):
+    """web with two labels per task: two models put most tasks into the commonest class."""
+    web = published("web")
+    frame = web.annotations.to_frame().sample(frac=1, random_state=0)
+    ann = bc.Annotations.from_frame(frame.groupby("task").head(2), classes=[1, 2, 3, 4, 5])
+    symbols = Symbols(ann)
+    fits = fit_members(POOL, symbols, vote_shares(ann, symbols.fixed), n_iter=50, tol=1e-4)
+    for member in POOL:
+        calls = by_class(fits[member.name].posterior, ann.n_classes).mean(axis=0)
+        assert (calls.max() > 0.5) == member.may_collapse
+        few, many = member.prior_weight(5_000, 2_500), member.prior_weight(50_000, 2_500)
+        assert few < 0.1 * member.weight or not member.may_collapse
+        assert many > 0.9 * member.weight
+    auto_error, *others = (
+        100 * bc.metrics.error_rate(method.fit(ann).probas_, web.truth)
+        for method in (bc.AutoAggregator(), *(m(tol=0, n_iter=50) for m in SIMPLE[1:]))
+    )
+    assert auto_error < min(others) + 3
+
+
 def test_tasks_that_split_the_votes_are_not_all_called_the_rare_class(published):
     """trec without most tasks of class 1: a tenth is of it, and Dawid–Skene calls a third so."""
     trec = published("trec")
