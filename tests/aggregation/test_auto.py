@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.aggregation import auto
+from bayescrowd.aggregation import auto, pool
 from bayescrowd.aggregation.pool import POOL, fit_members
 from bayescrowd.aggregation.protocol import vote_shares
 from bayescrowd.aggregation.row_models import by_class
@@ -236,7 +236,7 @@ def test_regret_is_small_on_very_different_crowds(kind):
     assert regret(data, bc.AutoAggregator()) < 3
 
 
-def test_models_that_may_collapse_wait_for_labels(published):
+def test_models_that_may_collapse_wait_for_labels(published, monkeypatch):
     """web with two labels per task: two models put most tasks into the commonest class."""
     web = published("web")
     frame = web.annotations.to_frame().sample(frac=1, random_state=0)
@@ -249,11 +249,11 @@ def test_models_that_may_collapse_wait_for_labels(published):
         few, many = member.prior_weight(5_000, 2_500), member.prior_weight(50_000, 2_500)
         assert few < 0.1 * member.weight or not member.may_collapse
         assert many > 0.9 * member.weight
-    auto_error, *others = (
-        100 * bc.metrics.error_rate(method.fit(ann).probas_, web.truth)
-        for method in (bc.AutoAggregator(), *(m(tol=0, n_iter=50) for m in SIMPLE[1:]))
-    )
-    assert auto_error < min(others) + 3
+    waiting = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
+    monkeypatch.setattr(pool, "HALF_LABELS_PER_TASK", 1e-3)
+    eager = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
+    # Two standard errors, if the two call one of five of the 2,653 tasks differently.
+    assert waiting < eager - 0.018
 
 
 def test_tasks_that_split_the_votes_are_not_all_called_the_rare_class(published):
