@@ -4,7 +4,7 @@ Each tells another story of how labels come about, and each is the best on some 
 from the shares of votes. Prior weights and the choice itself come from 660 crowds: public
 ones, thinned, merged, made rare and with workers left out, and simulated ones
 (`benchmarks/crowds.py`, development half and seeds that had been held back, eight in all). Equal
-weights are nearly as good on average, 14.4 % errors against 14.2, and worse at worst, 11 points
+weights are nearly as good on average, 14.5 % errors against 14.3, and worse at worst, 11 points
 above the best simple method against 6. What matters is that hard tasks have a model: where one
 class is rare, tasks that split the votes look like the rare class to a model without them, and it
 calls too many of them. On trec with few tasks of one class, 24 % of the labels are wrong without it
