@@ -19,7 +19,7 @@ the two numbers of T were chosen on the development half of `benchmarks/crowds.p
 log loss.
 
 Beyond `LARGE` labels, weights come from a sample of tasks (`task_sample.py`), and the models that
-carry most weight are fitted to all labels: two million take four to seven times as long as one fit
+carry most weight are fitted to all labels: two million take three to seven times as long as one fit
 of Dawid–Skene.
 """
 
@@ -65,7 +65,7 @@ LARGE = 100_000
 CHOICE_LABELS = 50_000
 """Labels of that sample."""
 
-MOST_MODELS, LARGE_N_ITER = 3, 25
+MOST_MODELS, LARGE_N_ITER = 3, 20
 """Models that are fitted to all labels of such a crowd, and iterations of each fit."""
 
 FEW_LABELS, MANY_LABELS = 40, 200
