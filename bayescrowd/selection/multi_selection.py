@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.selection.judgements import Costs, Judgements, as_judgements, class_target
-from bayescrowd.selection.repeat_moments import Average, object_averages
+from bayescrowd.selection.repeat_moments import Average, centre, object_averages
 from bayescrowd.selection.repeat_paths import (
     RepeatPath,
     Search,
@@ -276,8 +276,8 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
         self._learn(data.select_attributes(self.selected_.index), self.selected_, codes)
 
     def _learn(self, data: Judgements, repeats: pd.Series, codes: np.ndarray) -> None:
-        averages = object_averages(data, self.average)
-        mean = np.nanmean(averages, axis=0) if len(repeats) else np.zeros(0)
+        averages = centre(object_averages(data, self.average), data.magnitudes)
+        mean = averages.mean
         self._predictor = self._predictor._replace(repeats=repeats.to_numpy(), mean=mean)
         self._shares = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         self._model = None
@@ -285,11 +285,11 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
         names = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         weights, intercept = np.zeros((len(repeats), len(names))), np.log(self._shares)
         if len(repeats):
-            centred = np.where(data.counts > 0, averages - mean, 0.0)
-            self._scale = np.sqrt((centred**2).mean(axis=0))
+            rms = np.sqrt((averages.deviations**2).mean(axis=0))
+            self._scale = np.where(rms > 0, rms, 1.0)
             strength = np.inf if self.ridge == 0 else 1 / (self.ridge * len(codes))
             self._model = LogisticRegression(C=strength, max_iter=10_000)
-            self._model.fit(centred / self._scale, codes)
+            self._model.fit(averages.deviations / self._scale, codes)
             weights = self._model.coef_.T / self._scale[:, None]
             intercept = self._model.intercept_ - mean @ weights
         self.coef_ = pd.DataFrame(weights, index=repeats.index, columns=names)

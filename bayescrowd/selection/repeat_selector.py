@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.selection.judgements import (
+    ROUNDING,
     Costs,
     Judgements,
     as_judgements,
@@ -35,11 +36,19 @@ from bayescrowd.selection.judgements import (
 from bayescrowd.selection.repeat_moments import (
     Average,
     Moments,
+    centre,
     judgement_moments,
     nearest_psd,
     object_averages,
+    target_covariance,
 )
-from bayescrowd.selection.repeat_paths import RepeatPath, Steps, greedy_path, repeated_steps
+from bayescrowd.selection.repeat_paths import (
+    RepeatPath,
+    Steps,
+    generalised_inverse,
+    greedy_path,
+    repeated_steps,
+)
 from bayescrowd.vocabulary import plain
 
 __all__ = ["Predictor", "RepeatSelector", "check_choice"]
@@ -74,8 +83,7 @@ class Predictor(NamedTuple):
         used = np.minimum(counts, self.repeats)[asked]
         matrix = self.covariance[np.ix_(asked, asked)] + np.diag(self.noise[asked, used])
         weights = np.zeros_like(self.correlation)
-        inverse = np.linalg.pinv(matrix, rcond=1e-11, hermitian=True)
-        weights[asked] = inverse @ self.correlation[asked]
+        weights[asked] = generalised_inverse(matrix) @ self.correlation[asked]
         return weights
 
     def predict(
@@ -186,11 +194,18 @@ class RepeatSelector(BaseEstimator):
         return _lacking(data.select_attributes(repeats.index), repeats.to_numpy())
 
     def score(self, judgements: Any, y: Any) -> float:
-        """The share of the target's variance that predictions explain, R²."""
+        """The share of the target's variance that predictions explain, R².
+
+        Of a target without variance, 1 if it is predicted exactly and 0 if not, as in scikit-learn.
+        """
         data = as_judgements(judgements)
         truth = numeric_target(y, data)
         errors = truth - np.asarray(self.predict(data))
-        return float(1 - (errors**2).sum() / ((truth - truth.mean()) ** 2).sum())
+        magnitude = np.abs(truth).max()
+        spread = centre(truth[:, None], magnitude[None]).spread[0]
+        if spread == 0:
+            return float((np.abs(errors) <= ROUNDING * magnitude).all())
+        return float(1 - (errors**2).mean() / spread**2)
 
     def repeats_at(self, budget: float) -> pd.Series:
         """How often to ask for each attribute with this budget, zeros included.
@@ -274,17 +289,17 @@ class RepeatSelector(BaseEstimator):
         self, data: Judgements, repeats: pd.Series, target: Float[np.ndarray, "object target"]
     ) -> None:
         places = self._positions(repeats.index)
-        averages = object_averages(data, self.average)
-        centred = averages - averages.mean(axis=0)
+        averages = centre(object_averages(data, self.average), data.magnitudes)
+        targets = centre(target, np.abs(target).max(axis=0))
         noise = self._moments.noise[places]
         at_counts = _noise_at(noise, data.counts).mean(axis=0)
-        covariance = centred.T @ centred / data.n_objects - np.diag(at_counts)
+        covariance = averages.deviations.T @ averages.deviations / data.n_objects
         self._predictor = Predictor(
             repeats.to_numpy(),
-            averages.mean(axis=0),
-            target.mean(axis=0),
-            covariance + self._ridge(places),
-            centred.T @ (target - target.mean(axis=0)) / data.n_objects,
+            averages.mean,
+            targets.mean,
+            covariance - np.diag(at_counts) + self._ridge(places),
+            target_covariance(averages, targets, data.n_objects),
             noise,
         )
         self._publish(repeats.index)
