@@ -32,9 +32,13 @@ from bayescrowd.selection.repeat_paths import (
     greedy_path,
     repeated_steps,
 )
-from bayescrowd.selection.repeat_selector import RepeatSelector, check_choice
+from bayescrowd.selection.repeat_selector import (
+    InfeasibleProjectionWarning,
+    RepeatSelector,
+    check_choice,
+)
 
-__all__ = ["Method", "MultiSelection", "MultiSelectionClassifier"]
+__all__ = ["InfeasibleProjectionWarning", "Method", "MultiSelection", "MultiSelectionClassifier"]
 
 Method = Literal["full", "scoring"]
 
@@ -84,6 +88,19 @@ class _ByProjectedLoss(RepeatSelector):
     def _needs_pairs(self) -> bool:
         return self.method == "full"
 
+    def _cause_of_infeasibility(self) -> str:
+        if self.method == "full":
+            return super()._cause_of_infeasibility()
+        return (
+            "method 'scoring' takes attributes to be uncorrelated, and counts what correlated "
+            "attributes have in common several times"
+        )
+
+    def _cure_of_infeasibility(self) -> str:
+        if self.method == "full":
+            return super()._cure_of_infeasibility()
+        return "method='full' allows for correlations"
+
     def _check_parameters(
         self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index
     ) -> None:
@@ -102,7 +119,8 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
     Args:
         budget: most judgements of an object, or what they may cost.
         method: 'full' projects the loss with all covariances of attributes. 'scoring' takes
-            attributes for uncorrelated: better with few objects, worse with small budgets.
+            attributes to be uncorrelated: better with few objects, worse with small budgets. Of
+            correlated attributes its projection may be infeasible; see `projected_loss_`.
         costs: of one judgement of each attribute, by name or in the order of an array; 1 if None.
         search: 'cost-benefit' buys the judgement with the largest gain per unit of cost, again and
             again; 'gain' the one with the largest gain whatever it costs, as the paper's algorithm
@@ -113,8 +131,9 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
         ridge: added to the attributes' variances, as a share of them, where objects are few.
 
     Attributes:
-        See `RepeatSelector`: repeats_, projected_loss_, selected_, attributes_,
-        internal_variance_, external_covariance_, correlation_, reliability_, coef_, intercept_.
+        See `RepeatSelector`: repeats_, projected_loss_, projection_problem_, selected_,
+        attributes_, internal_variance_, external_covariance_, correlation_, reliability_, coef_,
+        intercept_.
 
     Examples:
         >>> import numpy as np

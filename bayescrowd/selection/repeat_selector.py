@@ -51,12 +51,22 @@ from bayescrowd.selection.repeat_paths import (
 )
 from bayescrowd.vocabulary import plain
 
-__all__ = ["Predictor", "RepeatSelector", "check_choice"]
+__all__ = ["InfeasibleProjectionWarning", "Predictor", "RepeatSelector", "check_choice"]
 
 MOST_REPEATS = 1_000_000
 
+FEASIBLE = 1 + 1e-9
+"""Judgements may explain this share of the target's variance: all of it, but for rounding."""
+
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="RepeatSelector")
+
+
+class InfeasibleProjectionWarning(UserWarning):
+    """The chosen judgements would explain more than all of the target's variance.
+
+    The repeats can still be used; the loss projected for them, a negative number, cannot.
+    """
 
 
 class Predictor(NamedTuple):
@@ -110,7 +120,10 @@ class RepeatSelector(BaseEstimator):
         repeats_: how often to ask for each attribute, attributes in columns, one row for each
             budget on the way; the first row asks for nothing.
         projected_loss_: expected squared error of the best linear predictor on averages of so many
-            judgements, by budget.
+            judgements, by budget. NaN where the projection is infeasible: the moments would have
+            the judgements explain more than all of the target's variance. `fit` then warns with
+            an `InfeasibleProjectionWarning`.
+        projection_problem_: why the projection is infeasible; None if it is feasible.
         selected_: the attributes of the whole budget and how often to ask for each.
         attributes_: table of the attributes' properties: internal_variance, external_variance,
             reliability (share of a single judgement's variance that lies between objects),
@@ -227,21 +240,24 @@ class RepeatSelector(BaseEstimator):
 
         Returns:
             times, cost (of all of them), adds (by how much they lower the projected loss, in the
-            order in which they were chosen) and share (of the variance of the target).
+            order in which they were chosen) and share (of the variance of the target). The last
+            two are NaN where the projection is infeasible (see `projection_problem_`).
         """
         check_is_fitted(self)
         repeats = self._repeats(budget)
         gains = self._gains(self._positions(repeats.index), repeats.to_numpy())
+        variance = self._moments.target_variance
+        told = gains if gains.sum() <= FEASIBLE * variance else np.full(len(gains), np.nan)
         table = pd.DataFrame(
             {
                 "times": repeats.to_numpy(),
                 "cost": repeats.to_numpy() * self.attributes_.loc[repeats.index, "cost"],
-                "adds": gains,
-                "share": gains / max(self._moments.target_variance, np.finfo(float).tiny),
+                "adds": told,
+                "share": told / max(variance, np.finfo(float).tiny),
             },
             index=repeats.index,
         )
-        return table.sort_values("adds", ascending=False, kind="stable")
+        return table.iloc[np.argsort(-gains, kind="stable")]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -345,9 +361,23 @@ class RepeatSelector(BaseEstimator):
             budgets = pd.RangeIndex(int(self.budget) + 1, name="budget")
             repeats = repeats.reindex(budgets, method="ffill")
             loss = loss.reindex(budgets, method="ffill")
-        self.repeats_, self.projected_loss_ = repeats, loss.clip(lower=0.0)
+        self.repeats_ = repeats
         last = repeats.iloc[-1]
         self.selected_ = last[last > 0].rename("times")
+        is_feasible = loss >= (1 - FEASIBLE) * moments.target_variance
+        self.projected_loss_ = loss.clip(lower=0.0).where(is_feasible)
+        self.projection_problem_: str | None = None
+        if not is_feasible.all():
+            self.projection_problem_ = (
+                f"from a budget of {loss.index[~is_feasible][0]:g} on the projected loss is "
+                f"negative: the judgements would explain {1 - loss.iloc[-1] / loss.iloc[0]:.0%} of "
+                f"the target's variance, because {self._cause_of_infeasibility()}"
+            )
+            warnings.warn(
+                f"{self.projection_problem_}. It is NaN there; {self._cure_of_infeasibility()}",
+                InfeasibleProjectionWarning,
+                stacklevel=4,
+            )
 
     def _gains(
         self, places: Int[np.ndarray, " member"], repeats: Int[np.ndarray, " member"]
@@ -368,6 +398,16 @@ class RepeatSelector(BaseEstimator):
 
     def _ridge(self, places: Int[np.ndarray, " member"]) -> Float[np.ndarray, "member member"]:
         return np.diag(self.ridge * self._variance[places])
+
+    def _cause_of_infeasibility(self) -> str:
+        moments = self._moments
+        return (
+            f"covariances of {len(moments.correlation)} attributes and the target that are "
+            f"estimated from {moments.n_objects} objects contradict one another"
+        )
+
+    def _cure_of_infeasibility(self) -> str:
+        return "more objects, fewer attributes or a ridge above 0 help"
 
     def _needs_pairs(self) -> bool:
         """Whether covariances of two attributes have a part in the choice."""

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
 import bayescrowd as bc
+from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning
 from bayescrowd.selection.repeat_moments import nearest_psd
 
 SIGMA = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 1.0]])
@@ -251,6 +252,66 @@ def test_scoring_does_without_pairs():
     assert bc.MultiSelection(2, method="scoring").fit(values, y).repeats_.shape == (3, 2)
 
 
+# Projections that cannot be
+
+
+def correlated(m=100):
+    """Six attributes with much in common."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(m, 1)) + 0.3 * rng.normal(size=(m, 6))
+    return truth[:, :, None] + 0.5 * rng.normal(size=(m, 6, 2)), truth.sum(axis=1)
+
+
+def test_scoring_reports_an_infeasible_projection():
+    """Equation 1 sums b^2 / (sigma^2 + v/r): above Var y, it is not shown as a loss of 0."""
+    values, y = correlated()
+    with pytest.warns(InfeasibleProjectionWarning, match="takes attributes to be uncorrelated"):
+        est = bc.MultiSelection(20, method="scoring").fit(values, y)
+    table = est.attributes_
+    for repeats, loss in zip(est.repeats_.to_numpy(), est.projected_loss_, strict=True):
+        asked = repeats > 0
+        spread = table["external_variance"] + table["internal_variance"] / np.maximum(repeats, 1)
+        explained = (table["correlation"] ** 2 / spread)[asked].sum()
+        if explained > y.var():
+            assert np.isnan(loss)
+        else:
+            assert loss == pytest.approx(y.var() - explained)
+    assert est.projected_loss_.isna().sum() == 19
+    assert "from a budget of 2 on" in est.projection_problem_
+    shopping = est.shopping_list()
+    assert shopping[["adds", "share"]].isna().all(axis=None)
+    assert shopping["times"].sum() == 20
+    assert est.shopping_list(1)["share"].sum() == pytest.approx(
+        1 - est.projected_loss_[1] / est.projected_loss_[0]
+    )
+    full = bc.MultiSelection(20).fit(values, y)  # no warning
+    assert full.projection_problem_ is None
+    assert full.projected_loss_.between(0, y.var(), inclusive="neither")[1:].all()
+
+
+def test_few_objects_report_an_infeasible_projection():
+    rng = np.random.default_rng(199)
+    truth = rng.normal(size=(15, 8))
+    values = truth[:, :, None] + rng.normal(size=(15, 8, 2))
+    with pytest.warns(InfeasibleProjectionWarning, match=r"15 objects contradict.*ridge above 0"):
+        est = bc.MultiSelection(20).fit(values, truth.sum(axis=1))
+    assert np.isnan(est.projected_loss_.iloc[-1])
+    est.set_params(ridge=0.5).fit(values, truth.sum(axis=1))
+    assert est.projected_loss_.iloc[-1] > 0
+
+
+def test_a_target_that_is_explained_in_full_is_feasible():
+    """All of the variance and a rounding error more: a loss of 0, which is right."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        truth = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 3))
+        values = np.repeat(truth[:, :, None], 2, axis=2)
+        est = bc.MultiSelection(3).fit(values, truth @ [1.0, 0.1, -3.0])
+        assert est.projection_problem_ is None
+        # what is left is judged against the variance of single attributes: VANISHING
+        assert est.projected_loss_.iloc[-1] == pytest.approx(0, abs=1e-8)
+
+
 # Classification
 
 
@@ -378,6 +439,10 @@ def test_a_constant_attribute_is_never_chosen():
         bc.Copies(8),
     ],
     ids=str,
+)
+# Two attributes that correlate by chance, as happens with 60 objects, are too much for 'scoring'.
+@pytest.mark.filterwarnings(
+    "ignore::bayescrowd.selection.multi_selection.InfeasibleProjectionWarning"
 )
 def test_constants_of_every_magnitude(selector, constant):
     for seed in range(6):
