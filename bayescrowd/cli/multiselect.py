@@ -264,7 +264,7 @@ def _document(
     }
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """Rows for JSON, which has no NaN."""
     return [
         {name: _finite(value) for name, value in row.items()} for row in table.to_dict("records")
@@ -323,7 +323,7 @@ def _summary(
     return "\n".join(lines)
 
 
-def _number(value: float, form: str) -> str:
+def _number(value: Any, form: str) -> str:
     return "infeasible" if math.isnan(value) else format(value, form)
 
 
