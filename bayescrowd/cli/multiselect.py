@@ -151,14 +151,18 @@ def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | 
             value=args.value,
             worker=args.worker,
         )
-        target = read_targets(args.targets, object=args.object, target=args.target)
+        target = read_targets(
+            args.targets, object=args.object, target=args.target, objects=judgements.objects
+        )
         if args.costs is None:
             return judgements, target, None
-        return (
-            judgements,
-            target,
-            read_costs(args.costs, attribute=args.attribute, cost=args.cost),
+        costs = read_costs(
+            args.costs,
+            attribute=args.attribute,
+            cost=args.cost,
+            attributes=judgements.attributes,
         )
+        return judgements, target, costs
 
 
 def _fitted(

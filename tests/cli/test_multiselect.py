@@ -138,7 +138,16 @@ def test_bad_rows_in_one_line(folder, capsys):
     assert line == "bayescrowd: bad.csv: row 3, column 'value': 'high' is not a finite number"
     (folder / "some.csv").write_text("object,target\n0,1\n")
     line = refused(capsys, BOTH[0], "some.csv", "--budget", "5")
+    assert line.startswith("bayescrowd: some.csv: ")
     assert "the target of object '1' is missing (59 in all)" in line
+    rows = (folder / "targets.csv").read_text().splitlines()
+    (folder / "bad.csv").write_text("\n".join([*rows[:9], "8,tall", *rows[10:]]))
+    line = refused(capsys, BOTH[0], "bad.csv", "--budget", "5")
+    expected = "bad.csv: row 10, column 'target': expected a finite number, not 'tall'"
+    assert line == f"bayescrowd: {expected}"
+    (folder / "bad.csv").write_text("attribute,cost\nround,1\nbright,0\nold,2\n")
+    line = refused(capsys, *BOTH, "--budget", "5", "--costs", "bad.csv")
+    assert line == "bayescrowd: bad.csv: row 3, column 'cost': expected a number above 0, not 0"
 
 
 def test_existing_files_are_not_overwritten(folder, capsys):
