@@ -48,7 +48,8 @@ class Cell(NamedTuple):
     n_items: int | None
     """For a percentage of items, their number; differences are then also told in items."""
     reason: str | None
-    """Why the published value is out of reach, if it is; told only where the measured differs."""
+    """Why the published value is out of reach, if that is known; shown beside the verdict where the
+    measured value differs. Numbers that the experiment itself measures do not belong here."""
 
 
 class Part(NamedTuple):

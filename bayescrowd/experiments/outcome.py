@@ -15,9 +15,12 @@ from bayescrowd._version import __version__
 from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, Unit
 from bayescrowd.experiments.journal import Record
 from bayescrowd.experiments.verdict import (
+    DIFFERS,
     MATCHES,
     NOT_PUBLISHED,
     difference_in_items,
+    explanation_of,
+    is_within_runs,
     kind_of,
     shown_items,
     verdict_on,
@@ -41,6 +44,11 @@ class Outcome(NamedTuple):
     """Measured minus published in items, where that has a meaning."""
     verdict: str
     """See `bayescrowd.experiments.verdict`."""
+
+    @property
+    def explanation(self) -> str | None:
+        """What is known about a difference; see `bayescrowd.experiments.verdict`."""
+        return explanation_of(self.cell, self.values, self.verdict)
 
     @property
     def spread(self) -> tuple[float, float, float, float]:
@@ -104,6 +112,8 @@ def as_frame(experiment: Experiment, outcomes: Sequence[Outcome]) -> pd.DataFram
                 "n_items": outcome.cell.n_items,
                 "difference_items": outcome.difference_items,
                 "verdict": outcome.verdict,
+                "is_within_runs": is_within_runs(outcome.cell, outcome.values),
+                "reason": outcome.cell.reason if kind_of(outcome.verdict) == DIFFERS else None,
                 "settings": outcome.settings,
                 "version": __version__,
             }
@@ -111,7 +121,7 @@ def as_frame(experiment: Experiment, outcomes: Sequence[Outcome]) -> pd.DataFram
     return (
         pd.DataFrame(rows)
         .astype({"published": float, "difference_items": float})
-        .astype({"n_items": "Int64"})
+        .astype({"n_items": "Int64", "is_within_runs": "boolean", "reason": "string"})
     )
 
 
@@ -148,7 +158,16 @@ def as_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 
 
 def _compared(outcomes: Sequence[Outcome], is_mean: bool) -> list[str]:
-    header = ("", "", "measured", "published", "items", "over seeds", "verdict")
+    header = (
+        "",
+        "",
+        "measured",
+        "published",
+        "items",
+        "over seeds",
+        "verdict",
+        "about the difference",
+    )
     rows = [header, *(_text_row(outcome, is_mean) for outcome in outcomes)]
     used = [column for column in zip(*rows, strict=True) if any(column[1:])]
     numbers = {"measured", "published", "items"}
@@ -195,6 +214,7 @@ def _text_row(outcome: Outcome, is_mean: bool) -> tuple[str, ...]:
         "" if items is None else shown_items(items),
         f"{spread} ({n_seeds})" if n_seeds > 1 else "",
         outcome.verdict,
+        outcome.explanation or "",
     )
 
 
@@ -204,9 +224,12 @@ def _shown_claim(claim: Claim) -> str:
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
     kinds = Counter(kind_of(outcome.verdict) for outcome in outcomes)
-    n_published = len(outcomes) - kinds.pop(NOT_PUBLISHED, 0)
+    n_published = len(outcomes) - kinds[NOT_PUBLISHED]
     if n_published == 0:
         return "No number is published to compare with."
-    told = [f"{kinds.pop(MATCHES, 0)} of {n_published} published cells match"]
-    told += [f"{n} {kind}" for kind, n in sorted(kinds.items())]
-    return "; ".join(told) + "."
+    told = f"{kinds[MATCHES]} of {n_published} published cells match"
+    if kinds[DIFFERS]:
+        differing = [outcome for outcome in outcomes if kind_of(outcome.verdict) == DIFFERS]
+        n_reasons = sum(outcome.cell.reason is not None for outcome in differing)
+        told += f"; {kinds[DIFFERS]} differ, {n_reasons} of them with a recorded reason"
+    return f"{told}."

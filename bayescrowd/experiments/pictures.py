@@ -10,12 +10,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
 from bayescrowd.experiments.outcome import Outcome
-from bayescrowd.experiments.verdict import kind_of
+from bayescrowd.experiments.verdict import DIFFERS, kind_of
 
 __all__ = ["draw_table"]
 
 # Pale enough for black text, and apart for colour-blind eyes.
-_COLOURS = {"matches": "#d5ebd3", "differs": "#fbdcb0", "not reproducible": "#dcdcdc"}
+_COLOURS = {"matches": "#d5ebd3", "differs": "#fbdcb0", "differs, with a reason": "#e4e0d4"}
 _UNPUBLISHED = "#ffffff"
 
 _CELL_WIDTH = 1.3
@@ -45,7 +45,7 @@ def draw_table(outcomes: Sequence[Outcome], title: str) -> Figure:
     for outcome in outcomes:
         cell = outcome.cell
         x, y = columns.index(cell.id.column), rows.index(cell.id.row)
-        colour = _COLOURS.get(kind_of(outcome.verdict), _UNPUBLISHED)
+        colour = _COLOURS.get(_shading(outcome), _UNPUBLISHED)
         axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white", linewidth=2))
         axes.text(
             x + 0.5,
@@ -60,6 +60,12 @@ def draw_table(outcomes: Sequence[Outcome], title: str) -> Figure:
         axes.text(x + 0.5, y + 0.72, published, ha="center", va="center", fontsize=8, color="#444")
     _draw_legend(axes, left, len(rows))
     return figure
+
+
+def _shading(outcome: Outcome) -> str:
+    """What the colour of a cell stands for."""
+    kind = kind_of(outcome.verdict)
+    return f"{kind}, with a reason" if kind == DIFFERS and outcome.cell.reason else kind
 
 
 def _longest(names: Sequence[str]) -> float:

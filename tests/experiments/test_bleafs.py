@@ -1,9 +1,12 @@
 """The experiments on budgeted learning: what they must show, and what they make of outcomes."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from bayescrowd import cub_birds, datasets
+from bayescrowd.budgeted.bleafs import BLeafs, _ceilings
 from bayescrowd.experiments import (
     bleafs_birds,
     bleafs_figure4,
@@ -161,6 +164,59 @@ def test_few_seeds_decide_nothing_about_the_reference():
     experiment = bleafs_figure5.EXPERIMENT
     claims = experiment.claims(outcomes_with(experiment, lambda cell: 0.2, n_seeds=2))
     assert not [claim for claim in claims if "independent" in claim.text]
+
+
+def test_no_reading_of_the_budgets_allows_the_published_spending():
+    # By hand: table 1 spends 60, 85, 32 and 23 labels.
+    spent = [sum(counts) for counts in bleafs_table1.SEARCHES]
+    assert spent == [60, 145, 177, 200]
+    allowed = bleafs_table1.allowed_by_reading()
+    assert allowed == {
+        "shares of B": [100, 110, 170, 202],
+        "shares of what is left of B": [100, 95, 151, 179],
+        "shares of B, leftovers carried": [100, 150, 175, 200],
+    }
+    assert all(
+        any(s > most for s, most in zip(spent, limits, strict=True)) for limits in allowed.values()
+    )
+    # the ceilings are those of the policy
+    assert _ceilings(200, 4) == allowed["shares of B, leftovers carried"]
+    outcomes = outcomes_with(bleafs_table1.EXPERIMENT, lambda cell: 0.3)
+    (claim,) = (
+        claim for claim in bleafs_table1.EXPERIMENT.claims(outcomes) if "keeps within" in claim.text
+    )
+    assert not claim.holds
+    assert "carried: 177 labels after search 3, 175 allowed" in claim.evidence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", ["midpoint", "upper", "printed"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"revisit": True}, {"revisit": True, "pick": "posterior-mean"}],
+    ids=["printed", "revisit", "revisit and pick"],
+)
+def test_no_reading_observes_two_features_as_often_as_table_2(delta, options):
+    problem = table("breast-cancer")
+    published = sorted(bleafs_table2.PUBLISHED[BLEAFS][1])
+    for carry in (True, False):
+        make = partial(BLeafs, delta=delta, carry=carry, **options)
+        for seed in range(64):
+            run = policy_run(problem, make, budget=100, n_features=2, seed=seed)
+            assert sorted(run.observations.values())[-2] < published[-2] == 38
+
+
+def test_table_1_is_reached_by_runs_with_the_upper_delta():
+    problem = table("nursery")
+    number = features_by_number(problem.space)
+    make = bleafs_table1.ROWS["B-LEAFS, delta_U"]
+    seen = {feature: set() for feature in number.values()}
+    for seed in range(64):
+        run = policy_run(problem, make, budget=200, n_features=4, seed=seed)
+        for name, n in run.observations.items():
+            seen[number[name]].add(n)
+    for feature, published in zip(bleafs_table1.FEATURES, bleafs_table1.OBSERVATIONS, strict=True):
+        assert min(seen[feature]) <= published <= max(seen[feature])
 
 
 def test_credibility_is_the_mass_of_the_beta_distribution():

@@ -21,14 +21,20 @@ def test_table_is_printed_beside_the_published_one(toy, capsys):
     assert said.out.splitlines() == [
         "A toy",
         "",
-        "          measured  published  items  over seeds          verdict",
+        (
+            "          measured  published  items  over seeds          verdict              "
+            "about the difference"
+        ),
         "fixed  a     10.00      10.00      0                      matches",
-        "fixed  b     20.00      19.00     +2                      not reproducible: a misprint",
-        "drawn  a     14.00      13.00     +2  12.00 to 14.00 (4)  differs by +2 items",
+        "fixed  b     20.00      19.00     +2                      differs by +2 items  a misprint",
+        (
+            "drawn  a     14.00      13.00     +2  12.00 to 14.00 (4)  differs by +2 items  "
+            "within the 4 runs"
+        ),
         "",
         "Does not hold: a is below 5 % (10.00 %)",
         "Toys are not real.",
-        "1 of 3 published cells match; 1 differs; 1 not reproducible.",
+        "1 of 3 published cells match; 2 differ, 1 of them with a recorded reason.",
     ]
     assert said.err.splitlines() == [f"written: {files(toy).table}, {files(toy).picture}"]
 
@@ -53,8 +59,10 @@ def test_json_has_everything(toy, capsys):
     content = json.loads(capsys.readouterr().out)
     assert content["experiment"] == "toy"
     assert [cell["verdict"] for cell in content["cells"]][:2] == [
-        *("matches", "not reproducible: a misprint")
+        *("matches", "differs by +2 items")
     ]
+    assert [cell["reason"] for cell in content["cells"]] == [None, "a misprint", None]
+    assert [cell["is_within_runs"] for cell in content["cells"]] == [None, None, True]
     assert content["cells"][2]["values"] == [14.0, 12.0]
     assert content["claims"] == [{"text": "a is below 5 %", "holds": False, "evidence": "10.00 %"}]
     assert content["files"]["table"] == str(files(toy).table)
@@ -184,4 +192,4 @@ def test_list_as_text_and_json(capsys):
     assert all(row["name"] in text for row in rows)
     status = {row["name"]: row["status"] for row in rows}
     assert status["mi-table1"] == "available"
-    assert status["mi-figure1"] == "not reproducible: an illustration; nothing is measured"
+    assert status["stagewise-figure2"] == "not reproducible: an illustration; nothing is measured"

@@ -1,7 +1,14 @@
 import pytest
 
 from bayescrowd.experiments.experiment import Cell, CellId
-from bayescrowd.experiments.verdict import difference_in_items, kind_of, shown_items, verdict_on
+from bayescrowd.experiments.verdict import (
+    difference_in_items,
+    explanation_of,
+    is_within_runs,
+    kind_of,
+    shown_items,
+    verdict_on,
+)
 
 CELL = Cell(CellId("Rte", "MV"), "part", 10.31, "%", 2, 800, None)
 
@@ -38,10 +45,37 @@ def test_items_by_hand():
     ]
 
 
-def test_reason_is_told_only_where_the_value_differs():
+@pytest.mark.parametrize(("wrong", "verdict"), [(82.5, "matches"), (96, "differs by +13.5 items")])
+def test_a_reason_never_takes_the_place_of_the_difference(wrong, verdict):
+    measured = 100 * wrong / 800
     cell = CELL._replace(reason="a misprint")
-    assert verdict_on(cell, 10.3125) == "matches"
-    assert verdict_on(cell, 12.0) == "not reproducible: a misprint"
+    assert verdict_on(cell, measured) == verdict_on(CELL, measured) == verdict
+
+
+def test_reason_stands_beside_a_difference_only():
+    cell = CELL._replace(reason="a misprint")
+    assert explanation_of(cell, [10.3125], "matches") is None
+    assert explanation_of(cell, [12.0], "differs by +13.5 items") == "a misprint"
+    assert explanation_of(CELL, [12.0], "differs by +13.5 items") is None
+    assert explanation_of(cell, [11.0, 13.0], "differs by +13.5 items") == (
+        "outside the 2 runs; a misprint"
+    )
+    assert explanation_of(CELL, [9.0, 15.0], "differs by +13.5 items") == "within the 2 runs"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([10.0, 11.0], True),
+        ([10.315, 11.0], True),  # 10.31 may have been 10.315 before rounding
+        ([10.32, 11.0], False),
+        ([9.0, 10.3], False),
+        ([10.31], None),  # a single run is compared by the verdict itself
+    ],
+)
+def test_published_value_among_the_runs(values, expected):
+    assert is_within_runs(CELL, values) is expected
+    assert is_within_runs(CELL._replace(published=None), values) is None
 
 
 def test_numbers_without_items_are_compared_at_their_rounding():
