@@ -231,6 +231,7 @@ def test_marginals_whose_product_underflows():
     assert by_component[1] == pytest.approx((1 - share) * entropy, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::bayescrowd.mixture.vote_start.WorseThanVotesWarning")
 @pytest.mark.parametrize("estimator", [bc.MDPD, bc.StagewiseEM])
 def test_lack_of_fit_of_a_maximum_likelihood_fit_is_finite(estimator):
     # Maximum likelihood drives responsibilities to 1e-300, as it does on real crowds.
