@@ -23,10 +23,13 @@ from narwhals.exceptions import DuplicateError
 
 from bayescrowd.vocabulary import (
     Where,
+    argument,
     code_ids,
     code_labels,
     listed,
     plain,
+    refuse_indistinct,
+    refuse_shared_column,
     sorted_ids,
     vocabulary_of,
 )
@@ -112,6 +115,7 @@ class Annotations:
         where = Where(source, row_number)
         if duplicates not in _DUPLICATES:
             raise ValueError(f"duplicates={duplicates!r}: expected one of {', '.join(_DUPLICATES)}")
+        refuse_shared_column(_roles(task, worker, label), where)
         table = _eager(frame)
         series = [_column(table, name, role, where) for name, role in _roles(task, worker, label)]
         if len(table) == 0:
@@ -151,6 +155,7 @@ class Annotations:
         for axis, ids in (("row", wide.index), ("column", wide.columns)):
             if not ids.is_unique:
                 raise ValueError(f"{axis} {ids[ids.duplicated()][0]!r} of the matrix stands twice")
+            refuse_indistinct(ids, axis)
         n_workers = wide.shape[1]
         values = pd.Series(wide.to_numpy(dtype=object).ravel(order="C")).infer_objects()
         codes, vocabulary = code_labels(values, "matrix", classes, Where())
@@ -397,7 +402,7 @@ def _resolve_duplicates(
         raise ValueError(
             f"{where.row(row)}: worker {plain(workers[worker_codes[row]])!r} judges task "
             f"{plain(tasks[task_codes[row]])!r} again; expected one judgement per pair "
-            "(duplicates='keep' takes them as data)"
+            f"({argument('duplicates')} keep takes them as data)"
         )
     return rows[~repeated]
 

@@ -38,7 +38,7 @@ from bayescrowd.platform_exports import (
     mturk_judgements,
     toloka_judgements,
 )
-from bayescrowd.vocabulary import listed
+from bayescrowd.vocabulary import Where, argument, listed, refuse_shared_column, text_of
 
 __all__ = ["Format", "read_annotations", "read_truth"]
 
@@ -64,6 +64,7 @@ def read_annotations(
     label: str | None = None,
     classes: Sequence[Any] | None = None,
     duplicates: Duplicates = "keep",
+    raw_cells: bool = False,
 ) -> Annotations:
     r"""Read judgements from a file.
 
@@ -80,6 +81,9 @@ def read_annotations(
         classes: the classes in order; without it the natural order of the labels found.
         duplicates: what to do with repeated judgements of one task by one worker: 'keep' them
             as data, raise an 'error', or take the 'first' or 'last' in the file.
+        raw_cells: keep the apostrophe before text of a CSV or TSV file that a spreadsheet would
+            take for a formula. Tables that bayescrowd writes have it, and it is otherwise removed:
+            `'=x` is read as `=x`.
 
     Fields of CSV and TSV files are text, and only empty ones are missing; a column in which
     all values are plain integers holds integers. Fields of a CSV file are separated by commas,
@@ -100,7 +104,8 @@ def read_annotations(
     """
     source, data = file_contents(path)
     chosen = _guessed_format(path, source, data) if format is None else _checked(format)
-    judgements = _judgements(chosen, source, data, task, worker, label)
+    names = (task, worker, label)
+    judgements = _judgements(chosen, source, data, *names, raw_cells=raw_cells)
     frame = judgements.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
         frame = _with_text(frame, judgements.label, classes)
@@ -123,6 +128,7 @@ def read_truth(
     task: str | None = None,
     label: str | None = None,
     name: str = "truth",
+    raw_cells: bool = False,
 ) -> pd.Series:
     r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
 
@@ -136,6 +142,7 @@ def read_truth(
         task: name of the column of task ids; without it the only one with a usual name.
         label: name of the column of labels; without it truth, gold or the like, else label.
         name: what the result and the messages are called: 'truth' or 'gold'.
+        raw_cells: as for `read_annotations`.
 
     Returns:
         The labels, as the classes of the annotations, indexed by task in their order.
@@ -158,9 +165,10 @@ def read_truth(
     chosen = _guessed_format(path, source, data)
     if chosen == "label-studio":
         raise ValueError(f"{source}: expected a table with a row per task, not a JSON array")
-    table = _file_table(chosen, source, data)
-    task_column = find_column(table, "task", task)
-    label_column = find_column(table, "truth", label)
+    table = _file_table(chosen, source, data, raw_cells=raw_cells)
+    task_column = find_column(table, "task", task, option=f"--{name}-columns")
+    label_column = find_column(table, "truth", label, option=f"--{name}-columns")
+    refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
     frame = table.read([task_column, label_column])
     labels = _positions(table, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
@@ -213,7 +221,7 @@ def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> F
         if extension not in ("", ".json"):
             raise ValueError(
                 f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
-                ".json (text also with .gz), or format= to say what the file is"
+                f".json (text also with .gz), or {argument('format')} to say what the file is"
             )
         if start in (b"[", b"{"):
             return "label-studio" if start == b"[" else "jsonl"
@@ -229,20 +237,19 @@ def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> F
     return guess
 
 
-def _file_table(format: Format, source: str, data: bytes) -> FileTable:
+def _file_table(format: Format, source: str, data: bytes, *, raw_cells: bool = False) -> FileTable:
     if format == "parquet":
         return Parquet(source, data)
     if format == "jsonl":
         return JsonLines(source, data)
-    return _delimited(format, source, data)
+    return _delimited(format, source, data, raw_cells=raw_cells)
 
 
-def _delimited(format: Format, source: str, data: bytes) -> DelimitedText:
+def _delimited(format: Format, source: str, data: bytes, *, raw_cells: bool) -> DelimitedText:
     header = re.match(rb"[\r\n]*([^\r\n]*)", data)[1]  # type: ignore[index]
     candidates = {"tsv": "\t", "toloka": "\t,;"}.get(format, ",;\t")
-    return DelimitedText(
-        source, data, next((d for d in candidates if d.encode() in header), candidates[0])
-    )
+    delimiter = next((d for d in candidates if d.encode() in header), candidates[0])
+    return DelimitedText(source, data, delimiter, raw_cells)
 
 
 def _judgements(
@@ -252,14 +259,15 @@ def _judgements(
     task: str | None,
     worker: str | None,
     label: str | None,
+    *,
+    raw_cells: bool,
 ) -> Judgements:
     if format == "label-studio":
         return label_studio_judgements(source, data, task, worker, label)
-    if format == "mturk":
-        return mturk_judgements(_delimited(format, source, data), task, worker, label)
-    if format == "toloka":
-        return toloka_judgements(_delimited(format, source, data), task, worker, label)
-    table = _file_table(format, source, data)
+    if format in ("mturk", "toloka"):
+        read = mturk_judgements if format == "mturk" else toloka_judgements
+        return read(_delimited(format, source, data, raw_cells=raw_cells), task, worker, label)
+    table = _file_table(format, source, data, raw_cells=raw_cells)
     names = (
         find_column(table, "task", task),
         find_column(table, "worker", worker),
@@ -270,19 +278,25 @@ def _judgements(
 
 def _with_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
     """The table with labels that are integers or truth values as text, to compare with classes."""
-    if isinstance(frame, pd.DataFrame):
-        frame = pa.Table.from_pandas(frame, preserve_index=False)
+    shown = {name.casefold(): name for name in classes}
+    yes, no = shown.get("true", "True"), shown.get("false", "False")
+    if isinstance(frame, pd.DataFrame):  # of Python objects, perhaps of several types
+
+        def text(value: Any) -> Any:
+            if isinstance(value, bool):
+                return yes if value else no
+            return str(value) if isinstance(value, int) else value
+
+        return frame.assign(**{label: frame[label].map(text, na_action="ignore")})
     kind = frame[label].type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_boolean(kind):
-        shown = {name.casefold(): name for name in classes}
-        yes, no = shown.get("true", "True"), shown.get("false", "False")
-        text = pc.if_else(frame[label].cast(kind), yes, no)
+        texts = pc.if_else(frame[label].cast(kind), yes, no)
     elif pa.types.is_integer(kind):
-        text = frame[label].cast(kind).cast(pa.large_string()).dictionary_encode()
+        texts = frame[label].cast(kind).cast(pa.large_string()).dictionary_encode()
     else:
         return frame
-    return frame.set_column(frame.column_names.index(label), label, text)
+    return frame.set_column(frame.column_names.index(label), label, texts)
 
 
 _MISSING = -2
@@ -317,7 +331,5 @@ def _pandas_column(frame: Any, column: str) -> pd.Series:
 
 
 def _written(value: Any, is_truth_value: bool = False) -> str:
-    """The text of a value: 7.0 is '7', since integers next to a missing value are floats."""
-    whole = isinstance(value, float) and value.is_integer()
-    text = str(int(value)) if whole else str(value)
+    text = text_of(value)
     return text.lower() if is_truth_value else text

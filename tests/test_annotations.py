@@ -566,15 +566,20 @@ def test_too_many_classes(library):
         ({"classes": ["x", "z"]}, "row 2, column 'label': label 'y' is not one of the classes 'x'"),
         ({"classes": ["x", "y", "x"]}, "class 'x' is listed twice"),
         ({"label": "answer"}, "no column 'answer' for the label; the columns are 'task', 'worker'"),
-        (
-            {"task": "worker", "duplicates": "error"},
-            "row 3: worker 'a' judges task 'a' again; expected one judgement per pair",
-        ),
+        ({"task": "worker"}, "column 'worker' is named for the task and for the worker"),
+        ({"label": "task"}, "column 'task' is named for the task and for the label"),
     ],
 )
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         Annotations.from_frame(labelled(list("xyxy")), **options)
+
+
+def test_refused_duplicates():
+    frame = labelled(list("xyxy"), task=(1, 1, 1, 2))
+    message = "row 3: worker 'a' judges task 1 again; expected one judgement per pair"
+    with pytest.raises(ValueError, match=message):
+        Annotations.from_frame(frame, duplicates="error")
 
 
 def test_bad_duplicates():

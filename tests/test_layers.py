@@ -11,7 +11,7 @@ LAYERS = [
     {"_version", "vocabulary"},
     {"annotations"},
     {
-        *{"reading", "file_tables", "platform_exports", "writing"},
+        *{"reading", "file_tables", "platform_exports", "writing", "cells"},
         *{"simulate", "designs", "hard_items", "dataset", "ct_slices", "datasets", "metrics"},
         *{"feature_table", "information", "cub_birds"},
         *{"uniforms", "dirichlet", "categorical"},

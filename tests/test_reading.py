@@ -380,7 +380,7 @@ def test_an_unknown_format(tmp_path):
         ({"label": "answer"}, "x.csv: no column 'answer' for the label; the columns are 'task'"),
         (
             {"task": "worker", "duplicates": "error"},
-            "x.csv: row 4: worker 'ann' judges task 'ann' again",
+            "x.csv: column 'worker' is named for the task and for the worker; expected a column",
         ),
     ],
 )

@@ -7,7 +7,6 @@ import json
 import sys
 import textwrap
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
@@ -23,6 +22,7 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
+from bayescrowd.cli.sampling import check_outputs
 from bayescrowd.cli.text import aligned, counted
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ output:
   A summary is printed. The results go where --out and --workers say, in the format of the
   extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet. '--out -' prints the table as
   CSV, and the summary on standard error; --json prints one JSON document with both tables and
-  no summary.
+  no summary. In CSV and TSV, text that a spreadsheet would run as a formula has an apostrophe in
+  front ('=x for =x), which is taken off on reading; --raw-cells does neither.
 
   per task:    task, label, probability (of that label), entropy (of the task's class
                probabilities, in nats), n_votes (judgements of the task)
@@ -163,7 +164,14 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         for name in known:
             if path := getattr(args, name):
                 task, label = getattr(args, f"{name}_columns")
-                known[name] = read_truth(path, annotations, task=task, label=label, name=name)
+                known[name] = read_truth(
+                    path,
+                    annotations,
+                    task=task,
+                    label=label,
+                    name=name,
+                    raw_cells=args.raw_cells,
+                )
     gold, truth = known["gold"], known["truth"]
     n_unscored = 0
     if gold is not None and truth is not None:
@@ -193,23 +201,12 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
 
 def _check_files(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before any work is done."""
-    from bayescrowd.writing import check_table_target
-
     inputs, outputs = [args.labels, args.gold, args.truth], [args.out, args.workers]
     if inputs.count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
         raise ValueError("only one of --out -, --workers - and --json can print")
-    files = [Path(path).resolve() for path in (*inputs, *outputs) if path not in (None, "-")]
-    for path in outputs:
-        if path in (None, "-"):
-            continue
-        if files.count(Path(path).resolve()) > 1:
-            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
-        try:
-            check_table_target(path, overwrite=args.force)
-        except FileExistsError:
-            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+    check_outputs(inputs=inputs, tables=outputs, pictures=[], others=[], overwrite=args.force)
 
 
 def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
@@ -234,14 +231,14 @@ def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -
 
 def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.writing import write_table
+    from bayescrowd.writing import csv_text, write_table
 
     for path, table in ((args.out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
-            print(table.to_csv(index=False, lineterminator="\n"), end="")
+            print(csv_text(table, raw_cells=args.raw_cells), end="")
         elif path is not None:
             with stage(f"writing {path}"):
-                write_table(table, path, overwrite=args.force)
+                write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
 
 
 def _document(outcome: _Outcome) -> dict[str, Any]:

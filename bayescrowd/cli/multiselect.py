@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,11 +128,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
     inputs = [args.judgements, args.targets, args.costs]
     if inputs.count("-") > 1:
         raise ValueError("only one file can be read from standard input")
-    files = [Path(path).resolve() for path in (*inputs, args.out, args.plot) if path is not None]
+    files = [os.path.realpath(path) for path in (*inputs, args.out, args.plot) if path is not None]
     for path, check in ((args.out, check_table_target), (args.plot, check_target)):
         if path is None:
             continue
-        if files.count(Path(path).resolve()) > 1:
+        if files.count(os.path.realpath(path)) > 1:
             raise ValueError(f"{path}: named twice; expected a file of its own for the output")
         try:
             check(path, overwrite=args.force)

@@ -180,7 +180,9 @@ def _sampled(args: argparse.Namespace) -> _Outcome:
         truth = None
         if args.truth is not None:
             task, label = args.truth_columns
-            truth = read_truth(args.truth, annotations, task=task, label=label)
+            truth = read_truth(
+                args.truth, annotations, task=task, label=label, raw_cells=args.raw_cells
+            )
     method = args.method or method_for(args.model)
     start = time.perf_counter()
     # What only a file has room for is drawn and kept only if there is one.
@@ -235,13 +237,13 @@ def _task_table(probas: pd.DataFrame, ann: Annotations) -> pd.DataFrame:
 def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
     from bayescrowd.cli.progress import stage
     from bayescrowd.posterior.container import save
-    from bayescrowd.writing import new_file, write_table
+    from bayescrowd.writing import csv_text, new_file, write_table
 
     for path, table in ((args.labels_out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
-            print(table.to_csv(index=False, lineterminator="\n"), end="")
+            print(csv_text(table, raw_cells=args.raw_cells), end="")
         elif path is not None:
-            write_table(table, path, overwrite=args.force)
+            write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
     if args.out is not None:
         with stage(f"writing {args.out}"):
             save(outcome.post, args.out, overwrite=args.force)

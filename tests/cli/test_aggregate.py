@@ -351,6 +351,6 @@ def test_failure_while_writing_leaves_the_old_file(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
     line = refused(capsys, "labels.csv", "--out", "out.csv", "--force")
-    assert line == "bayescrowd: no space left on device"
+    assert line == "bayescrowd: out.csv: no space left on device"
     assert (folder / "out.csv").read_text() == "precious"
     assert sorted(os.listdir()) == ["labels.csv", "out.csv"]
