@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.aggregation.em import Estimate, Incidence, log_floored
 from bayescrowd.aggregation.smoothing import mean_rows
-from bayescrowd.annotations import Annotations
+from bayescrowd.annotations import Annotations, as_annotations
 
 __all__ = ["Aggregation", "Aggregator", "as_annotations", "decide", "incidence", "worker_quality"]
 
@@ -212,13 +212,6 @@ class Aggregator(BaseEstimator):
             workers=ann.workers,
             classes=self.classes_,
         )
-
-
-def as_annotations(data: Any, classes: pd.Index | None = None) -> Annotations:
-    """`data` itself if it is Annotations, else read as a task/worker/label table."""
-    if isinstance(data, Annotations):
-        return data
-    return Annotations.from_frame(data, classes=None if classes is None else list(classes))
 
 
 def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> Incidence:

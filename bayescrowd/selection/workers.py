@@ -298,9 +298,10 @@ def supervised_ranking(data: Any, truth: pd.Series | Mapping[Any, Any]) -> pd.In
         [0, 2, 1]
     """
     ann = as_annotations(data)
-    known = ann.code_truth(truth, name="truth")
+    known = ann.code_truth(truth, name="truth", unchosen="wrong")
     task, worker = ann.task_codes, ann.worker_codes
-    scored = known[task] >= 0
+    is_known = known != -1
+    scored = is_known[task]
     # Repeated judgements of a task are votes of one worker.
     pair = task.astype(np.int64) * ann.n_workers + worker
     repeats = np.unique(pair, return_inverse=True, return_counts=True)
@@ -308,7 +309,7 @@ def supervised_ranking(data: Any, truth: pd.Series | Mapping[Any, Any]) -> pd.In
     right = scored & (ann.label_codes == known[task])
     n_right = np.bincount(worker, share * right, minlength=ann.n_workers)
     n_scored = np.bincount(worker, share * scored, minlength=ann.n_workers)
-    expected = n_right + ((known >= 0).sum() - n_scored) / ann.n_classes
+    expected = n_right + (is_known.sum() - n_scored) / ann.n_classes
     return ann.workers.take(np.argsort(-expected, kind="stable"))
 
 
