@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from pathlib import PurePath
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,10 @@ from bayescrowd.platform_exports import (
     mturk_judgements,
     toloka_judgements,
 )
-from bayescrowd.vocabulary import Where, argument, listed, refuse_shared_column, text_of
+from bayescrowd.truth import warn_of_tasks
+from bayescrowd.vocabulary import Where, argument, refuse_shared_column, text_of
 
-__all__ = ["Format", "read_annotations", "read_truth"]
+__all__ = ["Format", "KnownLabels", "read_annotations", "read_known_labels", "read_truth"]
 
 Format = Literal["csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"]
 
@@ -134,7 +135,8 @@ def read_truth(
 
     Tasks and classes are compared with those of the annotations as they are written, so that
     the 7 of one file is the '7' of another. A missing label is passed over, and a task may be
-    listed again with the same label.
+    listed again with the same label. Tasks without labels are left out and counted in a warning;
+    a class that nobody chose stays, as text, and is reported where it is used.
 
     Args:
         path: the file; '-' reads standard input.
@@ -149,7 +151,10 @@ def read_truth(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a task or class is unknown to the annotations, or a task has two labels.
+        ValueError: no task is one of the annotations', or a task has two labels.
+
+    Warns:
+        TruthWarning: some of the tasks have no labels; how many.
 
     Examples:
         >>> import tempfile
@@ -161,6 +166,41 @@ def read_truth(
         >>> bc.read_truth(path, annotations, name="gold").to_dict()
         {1: 'dog'}
     """
+    found = read_known_labels(
+        path, annotations, task=task, label=label, name=name, raw_cells=raw_cells
+    )
+    return found.labels
+
+
+class KnownLabels(NamedTuple):
+    """Known labels of a file, matched with annotations."""
+
+    labels: pd.Series
+    """The labels by task."""
+    n_absent: int
+    """How many tasks of the file have no labels and are left out."""
+    n_unchosen: int
+    """How many of the labels are of a class that nobody chose."""
+
+    def counts(self) -> dict[str, int]:
+        """How well file and annotations fit, for machines."""
+        return {
+            "n_tasks": len(self.labels) + self.n_absent,
+            "n_without_labels": self.n_absent,
+            "n_unchosen_class": self.n_unchosen,
+        }
+
+
+def read_known_labels(
+    path: str | os.PathLike[str],
+    annotations: Annotations,
+    *,
+    task: str | None,
+    label: str | None,
+    name: str,
+    raw_cells: bool,
+) -> KnownLabels:
+    """As `read_truth`, with the number of tasks that are left out."""
     source, data = file_contents(path)
     chosen = _guessed_format(path, source, data)
     if chosen == "label-studio":
@@ -175,17 +215,29 @@ def read_truth(
     if not len(rows):
         raise ValueError(f"{source}: column {label_column!r} holds no label at all")
     tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
-    for positions, column, expectation in (
-        (tasks, task_column, f"one of the {annotations.n_tasks:,} tasks of the annotations"),
-        (labels, label_column, f"one of their classes {listed(annotations.classes)}"),
-    ):
-        if (positions < 0).any():
-            row = int(rows[np.argmax(positions < 0)])
-            value = _pandas_column(frame, column)[row]
-            found = "nothing" if pd.isna(value) else repr(_written(value))
-            raise ValueError(
-                f"{_place(table, row, column)}: found {found} in the {name}; expected {expectation}"
-            )
+    if (tasks == _MISSING).any():
+        row = int(rows[np.argmax(tasks == _MISSING)])
+        raise ValueError(
+            f"{_place(table, row, task_column)}: found nothing in the {name}; expected one of the "
+            f"{annotations.n_tasks:,} tasks of the annotations"
+        )
+    is_here = tasks >= 0
+    absent = pd.Index(
+        _pandas_column(frame, task_column).iloc[rows[~is_here]].map(_written).unique()
+    )
+    if not is_here.any():
+        raise ValueError(
+            f"{source}: none of its {len(absent):,} tasks (such as {absent[0]!r}) is one "
+            f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
+            f"{_written(annotations.tasks[0])!r})"
+        )
+    rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
+    classes = annotations.classes
+    if (labels < 0).any():  # classes that nobody chose: as the file has them, behind the others
+        column = _pandas_column(frame, label_column).iloc[rows]
+        others, which = np.unique(column[labels < 0].map(_written), return_inverse=True)
+        labels[labels < 0] = len(classes) + which
+        classes = pd.Index([*classes, *others], dtype=object)
     known = np.full(annotations.n_tasks, _MISSING)
     known[tasks[::-1]] = labels[::-1]  # the first row of a task stays, and the others must agree
     if (known[tasks] != labels).any():
@@ -195,11 +247,12 @@ def read_truth(
             f"{_written(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
     present = np.flatnonzero(known != _MISSING)
-    return pd.Series(
-        annotations.classes.take(known[present]).array,
-        index=annotations.tasks.take(present),
-        name=name,
+    warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
+    labels_by_task = pd.Series(
+        classes.take(known[present]).array, index=annotations.tasks.take(present), name=name
     )
+    n_unchosen = int((known[present] >= annotations.n_classes).sum())
+    return KnownLabels(labels_by_task, len(absent), n_unchosen)
 
 
 def _checked(format: str) -> Format:

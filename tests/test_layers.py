@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"_version", "vocabulary"},
+    {"_version", "parameters", "vocabulary"},
+    {"truth"},
     {"annotations"},
     {
         *{"reading", "file_tables", "platform_exports", "writing", "cells"},

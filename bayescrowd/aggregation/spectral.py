@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,7 @@ from bayescrowd.aggregation.worker_groups import (
     worker_units,
 )
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, NonNegative, Real, Seed, Tolerance
 
 __all__ = [
     "DegenerateMoments",
@@ -133,16 +134,16 @@ class SpectralDawidSkene(Aggregator):
     def __init__(
         self,
         *,
-        partition: str | pd.Series | Mapping[Any, Any] = "random",
-        n_partitions: int = 1,
-        clip: float = 0.1,
+        partition: Literal["random"] | pd.Series | Mapping[Any, Any] = "random",
+        n_partitions: Count = 1,
+        clip: Annotated[float, Real(0, 0.5, without_least=True, without_most=True)] = 0.1,
         prior: Literal["learned", "uniform"] = "learned",
         smoothing: Smoothing = "flat",
-        pseudo_counts: float = 1.0,
+        pseudo_counts: NonNegative = 1.0,
         zeros: Literal["floor", "skip"] = "floor",
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.partition = partition
         self.n_partitions = n_partitions
@@ -156,7 +157,8 @@ class SpectralDawidSkene(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
+        if self.n_partitions > 1 and not isinstance(self.partition, str):
+            raise ValueError(f"n_partitions={self.n_partitions}: expected 1 for a given partition")
         starts, trouble = self._starts(ann)
         if not starts:
             warnings.warn(
@@ -207,7 +209,7 @@ class SpectralDawidSkene(Aggregator):
                 break
         return found, trouble
 
-    def _em(self, init: str | np.ndarray) -> DawidSkene:
+    def _em(self, init: Literal["majority"] | np.ndarray) -> DawidSkene:
         return DawidSkene(
             init=init,
             prior=self.prior,
@@ -218,17 +220,6 @@ class SpectralDawidSkene(Aggregator):
             tol=self.tol,
             seed=self.seed,
         )
-
-    def _check_parameters(self) -> None:
-        self._em("majority")._check_parameters()
-        if isinstance(self.partition, str) and self.partition != "random":
-            raise ValueError(f"partition={self.partition!r}: expected 'random' or worker -> group")
-        if self.n_partitions < 1:
-            raise ValueError(f"n_partitions={self.n_partitions}: expected at least 1")
-        if self.n_partitions > 1 and not isinstance(self.partition, str):
-            raise ValueError(f"n_partitions={self.n_partitions}: expected 1 for a given partition")
-        if not 0 < self.clip < 0.5:
-            raise ValueError(f"clip={self.clip}: expected a number between 0 and 0.5")
 
 
 def spectral_start(

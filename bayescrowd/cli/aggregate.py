@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
     from bayescrowd.annotations import Annotations
     from bayescrowd.metrics import Scores
+    from bayescrowd.reading import KnownLabels
 
 __all__ = ["add_to"]
 
@@ -49,6 +50,8 @@ input:
   export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual names
   (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker and
   --label. Rows without a label are left out and counted.
+  Known labels of tasks without judgements are left out and counted, too. A task whose true class
+  nobody chose counts as wrong (--truth) or is not used (--gold), unless --classes names the class.
 
 output:
   A summary is printed. The results go where --out and --workers say, in the format of the
@@ -132,7 +135,8 @@ class _Outcome(NamedTuple):
     annotations: Annotations
     estimator: Aggregator
     seconds: float
-    n_gold: int
+    gold: KnownLabels | None
+    truth: KnownLabels | None
     scores: Scores | None
     n_unscored: int
     """Tasks of the truth that were left out because the fit was told their label."""
@@ -156,15 +160,15 @@ def _run(args: argparse.Namespace) -> int:
 def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.cli.progress import iterations, stage
     from bayescrowd.metrics import score_table
-    from bayescrowd.reading import read_truth
+    from bayescrowd.reading import read_known_labels
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        known: dict[str, pd.Series | None] = {"gold": None, "truth": None}
+        known: dict[str, KnownLabels | None] = {"gold": None, "truth": None}
         for name in known:
             if path := getattr(args, name):
                 task, label = getattr(args, f"{name}_columns")
-                known[name] = read_truth(
+                known[name] = read_known_labels(
                     path,
                     annotations,
                     task=task,
@@ -172,7 +176,7 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
                     name=name,
                     raw_cells=args.raw_cells,
                 )
-    gold, truth = known["gold"], known["truth"]
+    gold, truth = (None if found is None else found.labels for found in known.values())
     n_unscored = 0
     if gold is not None and truth is not None:
         n_unscored = int(truth.index.isin(gold.index).sum())
@@ -191,7 +195,8 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         annotations=annotations,
         estimator=estimator,
         seconds=seconds,
-        n_gold=0 if gold is None else len(gold),
+        gold=known["gold"],
+        truth=known["truth"],
         scores=None if truth is None else score_table(estimator.probas_, truth),
         n_unscored=n_unscored,
         tasks=_task_table(estimator, annotations, every_class=args.probabilities),
@@ -254,7 +259,9 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "n_workers": ann.n_workers,
             "n_classes": ann.n_classes,
             "n_dropped": ann.n_dropped,
-            "n_gold": outcome.n_gold,
+            "n_gold": _n_used(outcome.gold),
+            "gold": None if outcome.gold is None else outcome.gold.counts(),
+            "truth": None if outcome.truth is None else outcome.truth.counts(),
         },
         "fit": {
             "converged": bool(estimator.converged_),
@@ -269,6 +276,10 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
         "tasks": _records(outcome.tasks),
         "workers": _records(outcome.workers),
     }
+
+
+def _n_used(gold: KnownLabels | None) -> int:
+    return 0 if gold is None else len(gold.labels) - gold.n_unchosen
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -317,8 +328,8 @@ def _fit_lines(outcome: _Outcome) -> str:
         course = f"{state} after {counted(estimator.n_iter_, 'iteration')}, "
     fit = f"log-likelihood {estimator.log_likelihood_:,.1f} nats, {outcome.seconds:.2f} s"
     lines = [f"{outcome.method}: {course}{fit}"]
-    if outcome.n_gold:
-        lines.append(f"  {counted(outcome.n_gold, 'task')} held to the known label (gold)")
+    if n_gold := _n_used(outcome.gold):
+        lines.append(f"  {counted(n_gold, 'task')} held to the known label (gold)")
     if estimator.n_ties_:
         lines.append(f"  {counted(estimator.n_ties_, 'tie')} broken by the seed")
     if why := getattr(estimator, "why_", None):

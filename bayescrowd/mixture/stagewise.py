@@ -7,7 +7,7 @@ interface of a mixture, and on judgements that of an aggregator.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,16 @@ from bayescrowd.mixture.stages import (
     stagewise_em,
 )
 from bayescrowd.mixture.vote_start import WorseThanVotesWarning, compare_starts
+from bayescrowd.parameters import (
+    Count,
+    NonNegative,
+    Positive,
+    Real,
+    Seed,
+    Tolerance,
+    Whole,
+    check_parameters,
+)
 
 __all__ = ["StagewiseEM", "match_votes"]
 
@@ -125,19 +135,19 @@ class StagewiseEM(MDPD):
 
     def __init__(
         self,
-        n_components: int,
+        n_components: Annotated[int, Whole(2)],
         *,
         refine: bool = False,
         split: Literal["while-missing", "printed"] = "while-missing",
         predict_with: Literal["all", "informative"] = "all",
-        level: float = 0.0,
+        level: Annotated[float, Real(0, 1, without_most=True)] = 0.0,
         coordinates: Literal["probability", "fisher", "best"] = "best",
-        step: float = 0.2,
-        pseudo_counts: float = 0.01,
+        step: Positive = 0.2,
+        pseudo_counts: NonNegative = 0.01,
         fallback: Literal["votes"] | None = None,
-        n_iter: int = 100,
-        tol: float = 1e-4,
-        seed: int = 0,
+        n_iter: Count = 100,
+        tol: Tolerance = 1e-4,
+        seed: Seed = 0,
     ) -> None:
         self.n_components = n_components
         self.refine = refine
@@ -160,7 +170,7 @@ class StagewiseEM(MDPD):
                 task, worker and label.
             y: ignored; for scikit-learn's pipelines.
         """
-        self._check_parameters()
+        check_parameters(self)
         data = _as_judgements(data)
         are_classes = isinstance(data, Annotations) and data.n_classes == self.n_components
         if self.fallback is not None and not are_classes:
@@ -248,7 +258,7 @@ class StagewiseEM(MDPD):
         """Fit, and return `responsibilities_`."""
         return self.fit(data).responsibilities_
 
-    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: int = 0) -> GoodnessOfFit:
+    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: Seed = 0) -> GoodnessOfFit:
         """`MDPD.goodness_of_fit` of the mixture as EM on all features refines it."""
         check_is_fitted(self)
         refined = MDPD(
@@ -344,30 +354,6 @@ class StagewiseEM(MDPD):
         posterior = np.empty((table.n_items, self.n_components))
         incidence_of(table, self.n_components).sweep(estimate, posterior)
         return posterior
-
-    def _check_parameters(self) -> None:
-        if self.n_components < 2:
-            raise ValueError(f"n_components={self.n_components}: expected at least 2")
-        if self.split not in ("while-missing", "printed"):
-            raise ValueError(f"split={self.split!r}: expected 'while-missing' or 'printed'")
-        if self.predict_with not in ("all", "informative"):
-            raise ValueError(f"predict_with={self.predict_with!r}: expected 'all' or 'informative'")
-        if not 0 <= self.level < 1:
-            raise ValueError(f"level={self.level}: expected 0 <= level < 1")
-        if self.coordinates not in ("probability", "fisher", "best"):
-            raise ValueError(
-                f"coordinates={self.coordinates!r}: expected 'probability', 'fisher' or 'best'"
-            )
-        if not 0 < self.step < np.inf:
-            raise ValueError(f"step={self.step}: expected a positive number")
-        if not (np.isfinite(self.pseudo_counts) and self.pseudo_counts >= 0):
-            raise ValueError(f"pseudo_counts={self.pseudo_counts}: expected a finite number >= 0")
-        if self.fallback not in ("votes", None):
-            raise ValueError(f"fallback={self.fallback!r}: expected 'votes' or None")
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def match_votes(

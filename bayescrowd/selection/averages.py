@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import RegressorMixin
 
+from bayescrowd.parameters import NonNegative, Positive
 from bayescrowd.selection.judgements import Costs, Judgements
 from bayescrowd.selection.repeat_moments import Average, Centred, centre, target_covariance
 from bayescrowd.selection.repeat_paths import RepeatPath, Steps, greedy_path
@@ -30,7 +31,9 @@ class _ByTrainingError(RegressorMixin, RepeatSelector):
     average: Average = "mean"
     score = RepeatSelector.score  # by object; scikit-learn's goes by place
 
-    def __init__(self, budget: float = 30, *, costs: Costs = None, ridge: float = 0.0) -> None:
+    def __init__(
+        self, budget: Positive = 30, *, costs: Costs = None, ridge: NonNegative = 0.0
+    ) -> None:
         self.budget = budget
         self.costs = costs
         self.ridge = ridge

@@ -14,7 +14,7 @@ squared error is projected and lowered; the classifier is then a logistic regres
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
+from bayescrowd.parameters import NonNegative, Positive
 from bayescrowd.selection.judgements import Costs, Judgements, as_judgements, class_target
 from bayescrowd.selection.repeat_moments import Average, centre, object_averages
 from bayescrowd.selection.repeat_paths import (
@@ -32,11 +33,7 @@ from bayescrowd.selection.repeat_paths import (
     greedy_path,
     repeated_steps,
 )
-from bayescrowd.selection.repeat_selector import (
-    InfeasibleProjectionWarning,
-    RepeatSelector,
-    check_choice,
-)
+from bayescrowd.selection.repeat_selector import InfeasibleProjectionWarning, RepeatSelector
 
 __all__ = ["InfeasibleProjectionWarning", "Method", "MultiSelection", "MultiSelectionClassifier"]
 
@@ -50,13 +47,13 @@ class _ByProjectedLoss(RepeatSelector):
 
     def __init__(
         self,
-        budget: float = 30,
+        budget: Positive = 30,
         *,
         method: Method = "full",
         costs: Costs = None,
         search: Search = "cost-benefit",
         average: Average = "mean",
-        ridge: float = 0.0,
+        ridge: NonNegative = 0.0,
     ) -> None:
         self.budget = budget
         self.method = method
@@ -100,13 +97,6 @@ class _ByProjectedLoss(RepeatSelector):
         if self.method == "full":
             return super()._cure_of_infeasibility()
         return "method='full' allows for correlations"
-
-    def _check_parameters(
-        self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index
-    ) -> None:
-        super()._check_parameters(costs, attributes)
-        check_choice("method", self.method, get_args(Method))
-        check_choice("search", self.search, get_args(Search))
 
 
 class MultiSelection(RegressorMixin, _ByProjectedLoss):
@@ -222,13 +212,13 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
 
     def __init__(
         self,
-        budget: float = 30,
+        budget: Positive = 30,
         *,
         method: Method = "full",
         costs: Costs = None,
         search: Search = "cost-benefit",
         average: Average = "mean",
-        ridge: float = 0.01,
+        ridge: NonNegative = 0.01,
     ) -> None:
         super().__init__(
             budget, method=method, costs=costs, search=search, average=average, ridge=ridge

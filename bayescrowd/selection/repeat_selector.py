@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from jaxtyping import Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from bayescrowd.parameters import check_parameters
 from bayescrowd.selection.judgements import (
     ROUNDING,
     Costs,
@@ -51,7 +52,7 @@ from bayescrowd.selection.repeat_paths import (
 )
 from bayescrowd.vocabulary import plain
 
-__all__ = ["InfeasibleProjectionWarning", "Predictor", "RepeatSelector", "check_choice"]
+__all__ = ["InfeasibleProjectionWarning", "Predictor", "RepeatSelector"]
 
 MOST_REPEATS = 1_000_000
 
@@ -270,8 +271,9 @@ class RepeatSelector(BaseEstimator):
         self: Itself, data: Judgements, target: Float[np.ndarray, "object target"]
     ) -> Itself:
         """Choose the repeats; what all of them have in common."""
+        check_parameters(self)
         costs = costs_by_attribute(self.costs, data.attributes)
-        self._check_parameters(costs, data.attributes)
+        self._check_budget(costs, data.attributes)
         moments = judgement_moments(
             data,
             target,
@@ -461,11 +463,7 @@ class RepeatSelector(BaseEstimator):
                 f"judgements have {data.n_attributes} attributes; {self.n_features_in_} were fitted"
             )
 
-    def _check_parameters(
-        self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index
-    ) -> None:
-        if not (np.isfinite(self.budget) and self.budget > 0):
-            raise ValueError(f"budget={self.budget}: expected a number of judgements above 0")
+    def _check_budget(self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index) -> None:
         if self.costs is None and self.budget < 1:
             raise ValueError(f"budget={self.budget}: expected at least 1, a single judgement")
         cheapest = int(np.argmin(costs))
@@ -479,15 +477,6 @@ class RepeatSelector(BaseEstimator):
                 f"budget={self.budget:g} buys more than {MOST_REPEATS:,} judgements of "
                 f"{plain(attributes[cheapest])!r}"
             )
-        if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise ValueError(f"ridge={self.ridge}: expected a finite number of at least 0")
-        check_choice("average", self.average, get_args(Average))
-
-
-def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Raise ValueError unless a parameter has one of its values."""
-    if value not in known:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
 
 
 def _noise_at(

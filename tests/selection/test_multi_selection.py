@@ -554,12 +554,12 @@ def test_collinear_attributes_change_nothing(pilot):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": 0}, "budget=0: expected a number of judgements above 0"),
+        ({"budget": 0}, "budget=0: expected a finite number above 0"),
         ({"budget": -3}, "budget=-3"),
         ({"budget": float("nan")}, "budget=nan"),
         ({"budget": 3, "costs": [4, 5, 6]}, "buys nothing: the cheapest attribute, 0, costs 4"),
         ({"budget": 0.5}, "expected at least 1"),
-        ({"method": "best"}, "method='best': expected one of full, scoring"),
+        ({"method": "best"}, "method='best': expected 'full' or 'scoring'"),
         ({"search": "random"}, "search='random'"),
         ({"average": "mode"}, "average='mode'"),
         ({"ridge": -1.0}, "ridge=-1"),
