@@ -1,6 +1,7 @@
 """`bayescrowd multiselect`: the shopping list, its files, and every bad input in one line."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -110,6 +111,23 @@ def test_an_infeasible_projection_is_never_shown_as_0(folder, capsys):
     assert {row["share"] for row in found["shopping_list"]} == {None}
     assert main(["multiselect", *BOTH, "--budget", "3", "--draws", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["projection_problem"] is None
+
+
+def test_a_large_budget_is_announced_and_reported_in_short(folder, capsys):
+    options = ["--budget", "25000", "--draws", "3", "--json"]
+    assert main(["multiselect", *BOTH, *options]) == 0
+    captured = capsys.readouterr()
+    announced = r"bayescrowd: choosing up to 25,000 judgements one by one among 3 attributes: "
+    first, *warned = captured.err.splitlines()
+    assert re.fullmatch(announced + r"about [\d,]+ s and 0\.0 GB", first)
+    # The target is the attributes' own sum, and from many judgements 60 objects know no better.
+    assert ["projected loss is negative" in line for line in warned] == [True]
+    found = json.loads(captured.out)
+    assert found["spent"] == 25_000
+    budgets = [row["budget"] for row in found["losses"]]
+    assert len(budgets) == 1_000
+    assert (budgets[0], budgets[-1]) == (0, 25_000)
+    assert found["losses"][-1]["upper"] == found["posterior_loss"]["upper"]
 
 
 @pytest.mark.parametrize(
