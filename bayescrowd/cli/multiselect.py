@@ -184,6 +184,7 @@ def _fitted(
 ) -> MultiSelection:
     from bayescrowd.cli.progress import steps
     from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning, MultiSelection
+    from bayescrowd.selection.repeat_selector import MOST_REPEATS
 
     selector = MultiSelection(
         args.budget, method=args.method, costs=costs, search=args.search, average=args.average
@@ -191,7 +192,8 @@ def _fitted(
     n_steps = int(args.budget / (1 if costs is None else costs.min()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleProjectionWarning)  # its advice is for Python
-        if n_steps > MANY_STEPS and args.search != "exact":
+        # What `fit` refuses, and what it does otherwise than step by step, needs no estimate.
+        if MANY_STEPS < n_steps <= MOST_REPEATS and args.search != "exact":
             _announce(selector, judgements, target, n_steps)
         with steps("choosing", n_steps):
             selector.fit(judgements, target)

@@ -51,7 +51,13 @@ from bayescrowd.selection.repeat_paths import (
 )
 from bayescrowd.vocabulary import plain
 
-__all__ = ["InfeasibleProjectionWarning", "Predictor", "RepeatSelector", "check_choice"]
+__all__ = [
+    "MOST_REPEATS",
+    "InfeasibleProjectionWarning",
+    "Predictor",
+    "RepeatSelector",
+    "check_choice",
+]
 
 MOST_REPEATS = 1_000_000
 

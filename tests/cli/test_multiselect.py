@@ -135,6 +135,7 @@ def test_a_large_budget_is_announced_and_reported_in_short(folder, capsys):
     [
         ([*BOTH, "--budget", "0"], "'0': expected a number above 0"),
         ([*BOTH, "--budget", "many"], "'many': expected a number above 0"),
+        ([*BOTH, "--budget", "1000000000"], "buys more than 1,000,000 judgements"),
         ([*BOTH], "the following arguments are required: --budget"),
         ([*BOTH, "--budget", "0.5", "--costs", "costs.csv"], "the cheapest attribute, 'bright', c"),
         (["absent.csv", BOTH[1], "--budget", "5"], "absent.csv: there is no such file"),
