@@ -44,7 +44,7 @@ def whole():
     if not ct_slices.is_local(ct_slices.EXCERPT):
         pytest.skip("the first 682 rows are not on this machine: set BAYESCROWD_DATA")
     lines = gzip.decompress(ct_slices._find(ct_slices.EXCERPT).read_bytes()).split(b"\n")[:683]
-    patients = np.linspace(1, 96, 53_500 - 682).astype(int)
+    patients = np.linspace(1, 73, 53_500 - 682).astype(int)
     bins = lines[-1].split(b",", 1)[1]
     return lines + [b"%d,%s" % (patient, bins) for patient in patients]
 
@@ -58,7 +58,7 @@ def test_the_whole_table_is_checked(folder, whole):
     zipped(folder, whole)
     table = bc.load_table("ct-slices")
     assert table.features.shape == (53_500, 385)
-    assert table.features["patientId"].iloc[-1] == 96
+    assert table.features["patientId"].nunique() == 74
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_whole_table_is_checked(folder, whole):
         (40_000, 7, b"1.5", "a bin lies outside -1 to 1"),
         (53_500, 385, b"181", "a place lies outside 0 to 180"),
         (30_000, 12, b"high", "an entry is not a number"),
-        (53_500, 0, b"95", "patients are not those from 0 to 96"),
+        (40_000, 0, b"99", "75 patients instead of 74"),
         (0, 5, b"value", "its first 682 rows are others"),
     ],
 )

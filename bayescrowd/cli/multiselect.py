@@ -6,7 +6,10 @@ import argparse
 import json
 import math
 import os
+import sys
+import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +29,15 @@ __all__ = ["add_to"]
 PICTURES = (".png", ".pdf", ".svg")
 PROBABILITY = 0.9
 
+MOST_BUDGETS = 1_000
+"""Budgets along a path whose losses are reported."""
+
+MANY_STEPS, PILOT_STEPS = 20_000, 2_000
+"""Beyond so many judgements, time and memory are estimated first, from a path of so many."""
+
+BYTES_PER_STEP = 64
+"""Of memory for each attribute: the path, the noise of averages, and copies on the way."""
+
 _DESCRIPTION = """\
 Choose which attributes to have judged and how many times, so that a linear predictor on the
 averages has the least squared error that the budget allows."""
@@ -43,7 +55,9 @@ output:
   the judgements. --out writes the list, --plot draws error against budget. --json prints one JSON
   document and no summary. Where the moments would have the judgements explain more than all of the
   target's variance, the projected error is reported as infeasible (null in JSON, with the reason as
-  projection_problem), and a warning says why.
+  projection_problem), and a warning says why. For a budget of more than 20,000 judgements, an
+  estimate of time and memory is printed first. Errors are reported for at most 1,000 budgets,
+  evenly spaced.
 
 exit codes:
   0 done, 2 bad input or usage, 1 a fault of ours
@@ -169,15 +183,21 @@ def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | 
 def _fitted(
     args: argparse.Namespace, judgements: Judgements, target: pd.Series, costs: pd.Series | None
 ) -> MultiSelection:
-    from bayescrowd.cli.progress import stage
+    from bayescrowd.cli.progress import steps
     from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning, MultiSelection
+    from bayescrowd.selection.repeat_selector import MOST_REPEATS
 
     selector = MultiSelection(
         args.budget, method=args.method, costs=costs, search=args.search, average=args.average
     )
-    with stage("choosing"), warnings.catch_warnings():
+    n_steps = int(args.budget / (1 if costs is None else costs.min()))
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleProjectionWarning)  # its advice is for Python
-        selector.fit(judgements, target)
+        # What `fit` refuses, and what it does otherwise than step by step, needs no estimate.
+        if MANY_STEPS < n_steps <= MOST_REPEATS and args.search != "exact":
+            _announce(selector, judgements, target, n_steps)
+        with steps("choosing", n_steps):
+            selector.fit(judgements, target)
     if selector.projection_problem_ is not None:
         advice = (
             "--method full allows for correlations"
@@ -190,6 +210,27 @@ def _fitted(
     return selector
 
 
+def _announce(
+    selector: MultiSelection, judgements: Judgements, target: pd.Series, n_steps: int
+) -> None:
+    """Say what a large budget will take, by the time that a small share of it takes."""
+    from sklearn.base import clone
+
+    share = PILOT_STEPS / n_steps
+    started = time.perf_counter()
+    clone(selector).set_params(budget=selector.budget * share).fit(judgements, target)
+    # The list of what each attribute adds walks the path once more.
+    seconds = 2 * (time.perf_counter() - started) / share
+    gigabytes = BYTES_PER_STEP * n_steps * judgements.n_attributes / 1e9
+    print(
+        f"bayescrowd: choosing up to {n_steps:,} judgements one by one among "
+        f"{counted(judgements.n_attributes, 'attribute')}: about {seconds:,.0f} s and "
+        f"{gigabytes:.1f} GB",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
 def _posterior(
     args: argparse.Namespace, selector: MultiSelection, judgements: Judgements, target: pd.Series
 ) -> RepeatPosterior | None:
@@ -198,9 +239,18 @@ def _posterior(
     if args.draws == 0 or args.average == "median":
         return None
     with stage("drawing from the model of the judgements"):
-        return selector.posterior(
+        posterior = selector.posterior(
             judgements, target, draws=args.draws, warmup=max(args.draws, 50), seed=args.seed
         )
+    # Every budget of the curve takes a matrix inverse per draw.
+    return replace(posterior, repeats=posterior.repeats.iloc[_shown(len(posterior.repeats))])
+
+
+def _shown(n_budgets: int) -> list[int]:
+    """Which budgets of a path are reported: all, or evenly spaced ones of a long path."""
+    if n_budgets <= MOST_BUDGETS:
+        return list(range(n_budgets))
+    return [round(place * (n_budgets - 1) / (MOST_BUDGETS - 1)) for place in range(MOST_BUDGETS)]
 
 
 def _write(
@@ -241,7 +291,7 @@ def _document(
 ) -> dict[str, Any]:
     """Everything that was found, for machines."""
     loss = selector.projected_loss_
-    path = loss.rename("projected").to_frame()
+    path = loss.rename("projected").to_frame().iloc[_shown(len(loss))]
     if posterior is not None:
         path = path.join(posterior.loss_curve(probability=PROBABILITY)[["mean", "lower", "upper"]])
     return {

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["iterations", "stage"]
+__all__ = ["iterations", "stage", "steps"]
 
 
 @contextmanager
@@ -42,6 +42,29 @@ def iterations(description: str, n_labels: int) -> Iterator[None]:
 
         def count(iteration: int, objective: float) -> None:
             bar.set_postfix_str(f"{objective / n_labels:.6f} nats per label", refresh=False)
+            bar.update()
+
+        with observed(count):
+            yield
+
+
+@contextmanager
+def steps(description: str, n_steps: int) -> Iterator[None]:
+    """Count the steps of a loop that runs inside the block, with the time that is left."""
+    from tqdm import tqdm
+
+    from bayescrowd.aggregation.em import observed
+
+    with tqdm(
+        desc=description,
+        total=n_steps,
+        unit_scale=True,
+        file=sys.stderr,
+        leave=False,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+
+        def count(step: int, objective: float) -> None:
             bar.update()
 
         with observed(count):

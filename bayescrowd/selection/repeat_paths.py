@@ -16,7 +16,8 @@ with the target after those taken in so far, one more judgement of a, the first 
     gain = c[a]^2 / (C[a, a] + v[a]),
 
 and then C loses its column a times itself, over C[a, a] + v[a]: a column of a pivoted Cholesky
-factor. A step costs d times the number of steps before it. Where C[a, a] + v[a] vanishes, the
+factor. Columns are subtracted from C by the block, so that a step costs d squared, however many
+there were before it. Where C[a, a] + v[a] vanishes, the
 judgement says nothing new and gains nothing, as with the pseudo-inverse.
 
 For averages other than the mean, whose variance s[r] is not v / r, the next judgement counts as a
@@ -32,6 +33,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+
+from bayescrowd.aggregation.em import report_iteration
 
 __all__ = [
     "MOST_ENUMERATED",
@@ -53,6 +56,9 @@ VANISHING = 1e-11
 
 The first one is a variance of the data or exactly 0, never a rounding error: see `repeat_moments`.
 """
+
+BLOCK = 64
+"""Columns of the Cholesky factor that are kept before they are subtracted from the covariance."""
 
 MOST_ENUMERATED = 200_000
 """Repeat vectors that the exact search looks through."""
@@ -115,8 +121,9 @@ def greedy_path(
     initial = variance
     residual = correlation.copy()
     repeats = np.zeros(n_attributes, dtype=np.int64)
-    factor = np.empty((len(variance), 64))
-    path, spent, explained = [repeats.copy()], [0.0], [0.0]
+    current, factor, n_taken = covariance, np.empty((len(variance), BLOCK)), 0
+    bought: list[int] = []
+    spent, explained = [0.0], [0.0]
     least_gain = -1.0
     slack = 1e-9 * budget  # costs of 0.1 add up to a little more than their sum
     while True:
@@ -134,20 +141,24 @@ def greedy_path(
         best = int(np.argmax(gain / steps.cost if per_cost else gain))
         if gain[best] <= least_gain:
             break
-        taken, n_taken = column[best], len(path) - 1
-        if n_taken == factor.shape[1]:
-            factor = np.concatenate([factor, np.empty_like(factor)], axis=1)
+        taken = column[best]
+        if n_taken == BLOCK:
+            current, n_taken = current - factor @ factor.T, 0
         known = factor[:, :n_taken]
         scale = math.sqrt(total[best])
-        factor[:, n_taken] = (covariance[taken] - known @ known[taken]) / scale
+        factor[:, n_taken] = (current[taken] - known @ known[taken]) / scale
         new = factor[:, n_taken]
+        n_taken += 1
         residual -= np.outer(new, residual[taken] / scale)
         variance = np.maximum(variance - new**2, 0.0)  # `initial` stays
         repeats[best] += 1
-        path.append(repeats.copy())
+        bought.append(best)
         spent.append(spent[-1] + float(steps.cost[best]))
         explained.append(explained[-1] + float(gain[best]))
-    return RepeatPath(np.array(path), np.array(spent), np.array(explained))
+        report_iteration(len(bought), explained[-1])
+    path = np.zeros((len(bought) + 1, n_attributes), dtype=np.int64)
+    path[np.arange(1, len(path)), bought] = 1
+    return RepeatPath(np.cumsum(path, axis=0, out=path), np.array(spent), np.array(explained))
 
 
 def repeated_steps(

@@ -52,7 +52,7 @@ from bayescrowd.selection.repeat_paths import (
 )
 from bayescrowd.vocabulary import plain
 
-__all__ = ["InfeasibleProjectionWarning", "Predictor", "RepeatSelector"]
+__all__ = ["MOST_REPEATS", "InfeasibleProjectionWarning", "Predictor", "RepeatSelector"]
 
 MOST_REPEATS = 1_000_000
 

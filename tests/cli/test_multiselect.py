@@ -1,6 +1,7 @@
 """`bayescrowd multiselect`: the shopping list, its files, and every bad input in one line."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -112,11 +113,29 @@ def test_an_infeasible_projection_is_never_shown_as_0(folder, capsys):
     assert json.loads(capsys.readouterr().out)["projection_problem"] is None
 
 
+def test_a_large_budget_is_announced_and_reported_in_short(folder, capsys):
+    options = ["--budget", "25000", "--draws", "3", "--json"]
+    assert main(["multiselect", *BOTH, *options]) == 0
+    captured = capsys.readouterr()
+    announced = r"bayescrowd: choosing up to 25,000 judgements one by one among 3 attributes: "
+    first, *warned = captured.err.splitlines()
+    assert re.fullmatch(announced + r"about [\d,]+ s and 0\.0 GB", first)
+    # The target is the attributes' own sum, and from many judgements 60 objects know no better.
+    assert ["projected loss is negative" in line for line in warned] == [True]
+    found = json.loads(captured.out)
+    assert found["spent"] == 25_000
+    budgets = [row["budget"] for row in found["losses"]]
+    assert len(budgets) == 1_000
+    assert (budgets[0], budgets[-1]) == (0, 25_000)
+    assert found["losses"][-1]["upper"] == found["posterior_loss"]["upper"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([*BOTH, "--budget", "0"], "'0': expected a number above 0"),
         ([*BOTH, "--budget", "many"], "'many': expected a number above 0"),
+        ([*BOTH, "--budget", "1000000000"], "buys more than 1,000,000 judgements"),
         ([*BOTH], "the following arguments are required: --budget"),
         ([*BOTH, "--budget", "0.5", "--costs", "costs.csv"], "the cheapest attribute, 'bright', c"),
         (["absent.csv", BOTH[1], "--budget", "5"], "absent.csv: there is no such file"),

@@ -105,6 +105,17 @@ def test_rank_one_updates_follow_the_printed_algorithm(seed, n_targets):
     np.testing.assert_allclose(path.explained, values, rtol=1e-8)
 
 
+def test_long_paths_keep_to_the_printed_objective():
+    """After 3,000 steps, many times the block of kept columns, nothing has drifted."""
+    covariance, correlation, noise = problem(4, 5, 3_000)
+    path = greedy_path(covariance, correlation, repeated_steps(noise, 1.0), budget=3_000)
+    assert path.repeats.shape == (3_001, 5)
+    np.testing.assert_array_equal(path.repeats.sum(axis=1), np.arange(3_001))
+    for step in (63, 64, 65, 130, 1_000, 3_000):
+        expected = printed_objective(covariance, correlation, noise, path.repeats[step])
+        assert path.explained[step] == pytest.approx(expected, rel=1e-9)
+
+
 def test_scoring_is_the_sum_of_equation_1():
     covariance, correlation, noise = problem(3, 6, 10)
     diagonal = np.diag(np.diag(covariance))
