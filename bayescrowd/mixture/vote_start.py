@@ -1,4 +1,4 @@
-"""Whether a mixture that was grown from workers' labels is better than the one the votes give.
+"""Components and votes: which class is which component, and which of the two explains more.
 
 Stagewise EM needs workers who have labelled the same tasks. Where few have, the pairs it looks at
 are noise, and it can end far from any vote without a sign of it in its own course. The likelihood
@@ -25,11 +25,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
 
 from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, maximise
+from bayescrowd.aggregation.protocol import shares
+from bayescrowd.annotations import Annotations
 
-__all__ = ["MARGIN", "StartComparison", "WorseThanVotesWarning", "compare_starts"]
+__all__ = [
+    "MARGIN",
+    "StartComparison",
+    "WorseThanVotesWarning",
+    "compare_starts",
+    "match_votes",
+    "n_used",
+]
 
 MARGIN = 1e-3
 """Likelihoods that differ by less than this, in nats per label, are taken as equal."""
@@ -97,3 +107,28 @@ def compare_starts(
         labels.n_labels,
     )
     return comparison, from_votes
+
+
+def match_votes(
+    posterior: Float[np.ndarray, "item component"], ann: Annotations
+) -> Int[np.ndarray, " cls"]:
+    """The component that is each class: votes and components go together most.
+
+    The assignment maximises the covariance of responsibilities and vote shares, summed over
+    classes. Covariance, since workers who always give one class would otherwise draw the largest
+    component to it.
+
+    Examples:
+        >>> import numpy as np
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aaa"), list("aab"), list("bba")])
+        >>> match_votes(np.array([[0.0, 1.0], [0.2, 0.8], [1.0, 0.0]]), ann)
+        array([1, 0])
+    """
+    covariance = (posterior - posterior.mean(axis=0)).T @ shares(ann.votes.astype(float))
+    return np.argsort(linear_sum_assignment(covariance, maximize=True)[1])
+
+
+def n_used(ann: Annotations) -> int:
+    """Number of components to grow: one for each class that occurs."""
+    return max(2, int((ann.votes.sum(axis=0) > 0).sum()))
