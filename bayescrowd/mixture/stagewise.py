@@ -264,13 +264,13 @@ class StagewiseEM(MDPD):
         return refined.fit(self._table).goodness_of_fit(n_bootstrap=n_bootstrap, seed=seed)
 
     def _warn_of_votes(self) -> None:
-        """Give both log-likelihoods, votes first."""
+        """Give both log-likelihoods, the votes' last."""
         compared = self.comparison_
         settled = (
-            f"{compared.votes_maximum:.1f} against {compared.fitted_maximum:.1f} nats where EM on "
+            f"{compared.fitted_maximum:.1f} against {compared.votes_maximum:.1f} nats where EM on "
             "all workers settles"
         )
-        first = f"{compared.votes:.1f} against {compared.fitted:.1f} nats as fitted, "
+        first = f"{compared.fitted:.1f} against {compared.votes:.1f} nats as fitted, "
         warnings.warn(
             "StagewiseEM explains the labels worse than the same mixture started from votes: "
             f"log-likelihood {'' if self.refine else first}{settled}. Its labels may be worse than "

@@ -12,9 +12,9 @@ Measured in nats, errors in per cent:
 
     crowd                        one M-step           settled              stages  votes
                                  stages    votes      stages    votes
-    300 x 100, 3 labels a task   -1154.6   -821.5     -702.4    -664.5     77.7    17.0
+    300 x 100, 3 labels a task   -1153.2   -821.5     -704.4    -664.5     77.0    17.0
     trec                        -37810.8 -36036.2   -34749.8  -34751.7     46.5    34.9
-    web                         -17643.2 -18612.4   -17305.8  -17235.5     30.2    26.9
+    web                         -17633.9 -18612.4   -17296.2  -17235.5     30.4    26.9
     dog, 52 workers              -4528.5  -4866.2    -4452.7   -4446.2     17.1    17.9
     5 experts of 100            -87103.0 -87486.4   -87047.3  -87047.9     25.3    57.6
 """
