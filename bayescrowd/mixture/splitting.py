@@ -27,9 +27,9 @@ nothing to draw.
 with probability mu_v weighs 1 / mu_v: a single coincidence of two values of frequency f has a
 curvature of the order of 1 / (n f^2), and wins over any dependence of frequent values. In Fisher's
 coordinates, d / sqrt(mu), lengths are those of Fisher's information metric, the weight is
-1 / sqrt(mu_v), and no curvature exceeds that of two equal features. In both, a value that the
-component is not expected to show on `SHOWN` of its items is no direction at all. (Its log
-probability is floored, not minus infinity: to compare the probability with zero would let it pass.)
+1 / sqrt(mu_v), and no curvature (apart) exceeds that of two equal features. In both, a value that
+the component is not expected to show on `SHOWN` of its items is no direction at all. (Its log
+probability is floored, not minus infinity: comparing the probability with zero lets it pass.)
 
 Departure from the paper: it sums the information of all pairs, here the function
 is that of the chosen pair, the largest term. The other terms depend on the twins only through

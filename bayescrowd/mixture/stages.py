@@ -76,6 +76,10 @@ class ExpensiveFitWarning(UserWarning):
     """A fit that is about to begin will take much memory or time."""
 
 
+class _NothingToSplit(ValueError):
+    """A component is missing, and the features are independent within those that are there."""
+
+
 class State(NamedTuple):
     """A mixture on its way, and the features it listens to."""
 
@@ -145,22 +149,30 @@ def stagewise_em(
     pairs = PairInformation(table)
     symbols = _Symbols(table)
     m_step = maximisation(table, pseudo_counts)
-    runs = [
-        _grow(
-            symbols,
-            pairs,
-            m_step,
-            n_components,
-            split=split,
-            level=level,
-            coordinates=metric,
-            step=step,
-            n_iter=n_iter,
-            tol=tol,
-        )
-        for metric in get_args(Coordinates)
-        if coordinates in (metric, "best")
-    ]
+    runs: list[StagewiseResult] = []
+    failures: list[_NothingToSplit] = []
+    for metric in get_args(Coordinates):
+        if coordinates not in (metric, "best"):
+            continue
+        try:
+            run = _grow(
+                symbols,
+                pairs,
+                m_step,
+                n_components,
+                split=split,
+                level=level,
+                coordinates=metric,
+                step=step,
+                n_iter=n_iter,
+                tol=tol,
+            )
+        except _NothingToSplit as failure:
+            failures.append(failure)
+        else:
+            runs.append(run)
+    if not runs:
+        raise failures[0]
     best = runs[0]
     for run in runs[1:]:
         before, now = (result.records[-1].log_likelihood for result in (best, run))
@@ -209,7 +221,7 @@ def _grow(
         # Chance alone must not keep a component that was asked for from being split off.
         scan = pairs.scan(now, level=0.0 if n_missing else level)
         if scan.value <= _NOTHING and n_missing:
-            raise ValueError(
+            raise _NothingToSplit(
                 f"no two features depend on each other within the {now.shape[1]} components found; "
                 f"there is nothing for n_components={n_components} to explain"
             )

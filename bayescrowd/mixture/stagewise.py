@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
-from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +29,12 @@ from bayescrowd.mixture.stages import (
     maximisation,
     stagewise_em,
 )
-from bayescrowd.mixture.vote_start import WorseThanVotesWarning, compare_starts
+from bayescrowd.mixture.vote_start import (
+    WorseThanVotesWarning,
+    compare_starts,
+    match_votes,
+    n_used,
+)
 from bayescrowd.parameters import (
     Count,
     NonNegative,
@@ -42,7 +46,7 @@ from bayescrowd.parameters import (
     check_parameters,
 )
 
-__all__ = ["StagewiseEM", "match_votes"]
+__all__ = ["StagewiseEM"]
 
 REFINE_N_ITER = 500
 """Most iterations of the full EM that refines, as in `MDPD`."""
@@ -181,7 +185,7 @@ class StagewiseEM(MDPD):
         table = as_feature_table(data)
         found = stagewise_em(
             table,
-            _n_used(data) if are_classes else self.n_components,
+            n_used(data) if are_classes else self.n_components,
             split=self.split,
             level=self.level,
             coordinates=self.coordinates,
@@ -270,13 +274,13 @@ class StagewiseEM(MDPD):
         return refined.fit(self._table).goodness_of_fit(n_bootstrap=n_bootstrap, seed=seed)
 
     def _warn_of_votes(self) -> None:
-        """Give both log-likelihoods, votes first."""
+        """Give both log-likelihoods, the votes' last."""
         compared = self.comparison_
         settled = (
-            f"{compared.votes_maximum:.1f} against {compared.fitted_maximum:.1f} nats where EM on "
+            f"{compared.fitted_maximum:.1f} against {compared.votes_maximum:.1f} nats where EM on "
             "all workers settles"
         )
-        first = f"{compared.votes:.1f} against {compared.fitted:.1f} nats as fitted, "
+        first = f"{compared.fitted:.1f} against {compared.votes:.1f} nats as fitted, "
         warnings.warn(
             "StagewiseEM explains the labels worse than the same mixture started from votes: "
             f"log-likelihood {'' if self.refine else first}{settled}. Its labels may be worse than "
@@ -356,26 +360,6 @@ class StagewiseEM(MDPD):
         return posterior
 
 
-def match_votes(
-    posterior: Float[np.ndarray, "item component"], ann: Annotations
-) -> Int[np.ndarray, " cls"]:
-    """The component that is each class: votes and components go together most.
-
-    The assignment maximises the covariance of responsibilities and vote shares, summed over
-    classes. Covariance, since workers who always give one class would otherwise draw the largest
-    component to it.
-
-    Examples:
-        >>> import numpy as np
-        >>> import bayescrowd as bc
-        >>> ann = bc.Annotations.from_matrix([list("aaa"), list("aab"), list("bba")])
-        >>> match_votes(np.array([[0.0, 1.0], [0.2, 0.8], [1.0, 0.0]]), ann)
-        array([1, 0])
-    """
-    covariance = (posterior - posterior.mean(axis=0)).T @ shares(ann.votes.astype(float))
-    return np.argsort(linear_sum_assignment(covariance, maximize=True)[1])
-
-
 class _MixtureOfWorkers(Aggregator):
     """A mixture whose features are workers and whose components are classes, as an aggregator."""
 
@@ -421,11 +405,6 @@ class _MixtureOfWorkers(Aggregator):
         return self.mixture._posterior_of(
             table.recoded(self.mixture.features_, self.mixture.values_)
         )
-
-
-def _n_used(ann: Annotations) -> int:
-    """Number of components to grow: one for each class that occurs."""
-    return max(2, int((ann.votes.sum(axis=0) > 0).sum()))
 
 
 def _as_judgements(data: Any) -> Any:

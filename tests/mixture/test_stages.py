@@ -139,6 +139,22 @@ def test_the_better_of_both_coordinates_is_kept():
         assert best == pytest.approx(max(plain, fisher), rel=1e-9)
 
 
+@pytest.mark.parametrize("stuck", ["probability", "fisher"])
+def test_coordinates_that_get_stuck_leave_the_others(monkeypatch, stuck):
+    table = experts_and_noise(6)
+    grow = stages._grow
+
+    def grow_or_stick(*arguments, coordinates, **options):
+        if coordinates == stuck:
+            raise stages._NothingToSplit("stuck")
+        return grow(*arguments, coordinates=coordinates, **options)
+
+    monkeypatch.setattr(stages, "_grow", grow_or_stick)
+    assert stagewise_em(table, 2, level=0.05).converged
+    with pytest.raises(ValueError, match="stuck"):
+        stagewise_em(table, 2, coordinates=stuck)
+
+
 def test_no_tolerance_runs_all_iterations():
     found = stagewise_em(experts_and_noise(4), 2, n_iter=7, tol=0.0)
     assert len(found.records) == 8

@@ -11,8 +11,8 @@ import bayescrowd as bc
 from bayescrowd import datasets
 from bayescrowd.aggregation.protocol import Aggregator, shares
 from bayescrowd.mixture.mdpd import MDPD
-from bayescrowd.mixture.stagewise import StagewiseEM, match_votes
-from bayescrowd.mixture.vote_start import WorseThanVotesWarning
+from bayescrowd.mixture.stagewise import StagewiseEM
+from bayescrowd.mixture.vote_start import WorseThanVotesWarning, match_votes
 
 PAPER = {"pseudo_counts": 0.0, "n_iter": 20, "tol": 0.0}
 """Twenty iterations without smoothing, as in the paper."""
