@@ -17,8 +17,10 @@ matrix follows from the mean product of their labels with the other groups' vote
 Three views give three sets of columns in three orders. Taking each column for the class of its
 largest entry fails for groups that err; here the columns of view a are matched by the Hungarian
 method to M_ac (W C_c')^-1, the same matrix as seen from view c. Other departures: in eq. 3 'a' is
-both other groups together; random groups have about equally many labels; hidden classes are named
-by gold where there is some, else so that most labels agree with EM's result.
+both other groups together; random groups have about equally many labels and do not depend on ids
+(`worker_groups.py`); hidden classes are named by gold where there is some, else so that most labels
+agree with EM's result; and EM starts from the votes, too, where the moments are weak
+(`moment_strength.py`).
 """
 
 from __future__ import annotations
@@ -36,8 +38,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.em import log_floored
+from bayescrowd.aggregation.moment_strength import (
+    MomentStrength,
+    class_divergence,
+    moment_strength,
+)
 from bayescrowd.aggregation.orthogonal_tensor import symmetrised, tensor_power
 from bayescrowd.aggregation.protocol import (
+    TIE,
     Aggregation,
     Aggregator,
     confusion_frame,
@@ -49,6 +57,7 @@ from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints
 from bayescrowd.aggregation.worker_groups import (
     N_GROUPS,
     given_groups,
+    group_votes,
     random_groups,
     worker_units,
 )
@@ -67,6 +76,13 @@ _MAX_DRAWS = 10
 _MAX_CLASSES = 100
 """Third moments have n_classes ** 3 entries, and the power method visits all of them per step."""
 
+_SAME = 1e-5
+"""Nats per label by which objectives of EM may differ because it stopped a little early."""
+
+_LEAST_EVIDENCE = 1.0
+"""Nats per task between the most similar classes: the theorem asks that n_workers * D-bar exceed
+a constant times a logarithm."""
+
 _SINGULAR = 1e-10
 """Singular values below this share of the largest are zero."""
 
@@ -84,6 +100,19 @@ class DegenerateMoments(ValueError):
     """The moments of this partition do not determine confusion matrices."""
 
 
+class _Run(NamedTuple):
+    """EM from the spectral start of one partition."""
+
+    groups: Int[np.ndarray, " worker"]
+    """Group 0, 1 or 2 of each worker."""
+    start: SpectralStart
+    """Where EM started."""
+    found: Aggregation
+    """Where it stopped."""
+    strength: MomentStrength
+    """Of the moments behind the start."""
+
+
 class SpectralDawidSkene(Aggregator):
     """Dawid–Skene EM from a spectral start (opt-D&S of Zhang et al. 2014).
 
@@ -91,31 +120,51 @@ class SpectralDawidSkene(Aggregator):
     EM from a majority vote ends in a poor maximum and this one does not. It needs three groups of
     workers who each tell all classes apart, and enough tasks labelled by all three. Where a random
     partition's moments are degenerate it is drawn again; where all are (fewer than three workers,
-    a class that nobody uses, groups without common tasks), EM starts from the majority vote, and a
-    `ConvergenceWarning` says so.
+    a class that nobody uses, groups without common tasks), EM starts from the majority vote. Where
+    they are weak, EM runs from the moments and from the majority vote, and the higher objective
+    wins. A `ConvergenceWarning` says so in either case. The answer does not depend on the order of
+    rows or on the names of tasks, workers and classes.
+
+    The defaults are made for crowds with few labels per worker, where the published settings can
+    do far worse than a vote. On simulated crowds of 300 tasks, 100 workers and five classes with
+    three labels per task they have 16 % of errors, as a vote has (17 %); with the paper's start
+    and one pseudo-label spread evenly it is 44 %. Over 24 such designs they have 21 % of errors and
+    a vote 23 %. Of these designs, the two with two classes and nine labels per worker have 2 points
+    more errors than a vote, as no confusion matrix per worker is worth estimating there.
 
     Args:
+        start: 'auto', or 'spectral' to use the moments however weak they are, as in the paper.
         partition: 'random', or worker -> one of three groups, for every worker.
         n_partitions: number of random partitions; EM runs from each, the highest objective wins.
         clip: lower threshold on the entries of the starting matrices, below one half. Estimates of
-            workers with few labels err by more than the default; with 0.01 one seed of 20 on the
-            set web ends at 33 % error, with the default the worst is 17 %.
+            workers with few labels err by more than the default.
         prior: class prior in EM, 'learned', or 'uniform' as in the paper (eq. 4), which costs
             dearly where classes are unequal.
-        smoothing: where the pseudo-counts of a confusion row go; see `DawidSkene`.
-        pseudo_counts: how many per row; 0 is the paper's. The default, one label spread evenly,
-            has median errors of 10.2, 7.1, 29.5 and 15.7 % on bluebird, rte, trec and dog over
-            20 seeds.
+        smoothing: where the pseudo-counts of a confusion row go; see `DawidSkene`. The default
+            takes workers to know what they do until their labels say otherwise.
+        pseudo_counts: how many per row; 0 is the paper's. The default, two labels on the right
+            answer, has median errors of 11.1, 7.1, 29.4 and 15.9 % on bluebird, rte, trec and
+            dog over 20 seeds, and of 21.0 % on web, at worst 21.1. One label spread evenly has
+            10.2, 7.1, 29.5, 15.7 and 16.6 %, at worst 17.0 on web, but see above.
         zeros: what a label of probability zero does; see `DawidSkene`.
         n_iter: most EM iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
         seed: partitions, starts of the power method, ties.
 
     Attributes:
-        start_: 'spectral', or 'majority' where the moments were degenerate.
-        partition_: group 0, 1 or 2 of each worker; None if `start_` is 'majority'.
+        start_: 'spectral' or 'majority': where the EM started whose result this is.
+        partition_: group 0, 1 or 2 of each worker; None if `start_` is 'majority'. Which of several
+            workers with the same labels on the same tasks is in which group depends on their ids;
+            the groups' votes do not.
         initial_confusions_: what EM started from, indexed like `confusions_`; None if `start_` is
             'majority'.
+        sigma_min_: least singular value of the second moments of two groups (see
+            `bayescrowd.aggregation.moment_strength`), NaN where the moments were degenerate. The
+            moments are weak where it is below four standard errors.
+        sigma_min_error_: its standard error.
+        d_bar_: D-bar of the fit, in nats: `n_workers * d_bar_` is the mean evidence of a task's
+            labels for its class against the most similar one. Where labels are few the fit finds
+            more of it than there is.
         trace_: log-likelihood plus log prior density after each iteration, nats.
 
     Examples:
@@ -133,17 +182,19 @@ class SpectralDawidSkene(Aggregator):
     def __init__(
         self,
         *,
+        start: Literal["auto", "spectral"] = "auto",
         partition: str | pd.Series | Mapping[Any, Any] = "random",
         n_partitions: int = 1,
         clip: float = 0.1,
         prior: Literal["learned", "uniform"] = "learned",
-        smoothing: Smoothing = "flat",
-        pseudo_counts: float = 1.0,
+        smoothing: Smoothing = "diagonal",
+        pseudo_counts: float = 2.0,
         zeros: Literal["floor", "skip"] = "floor",
         n_iter: int = 200,
         tol: float = 1e-7,
         seed: int = 0,
     ) -> None:
+        self.start = start
         self.partition = partition
         self.n_partitions = n_partitions
         self.clip = clip
@@ -157,35 +208,30 @@ class SpectralDawidSkene(Aggregator):
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         self._check_parameters()
-        starts, trouble = self._starts(ann)
-        if not starts:
-            warnings.warn(
-                f"EM starts from the majority vote, not from a spectral estimate: {trouble}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-            self.start_ = "majority"
-            self.partition_ = self.initial_confusions_ = None
-            return self._em("majority")._aggregate(ann, fixed)
-        has_gold = bool((fixed >= 0).any())
-        if has_gold:
-            starts = [(groups, _named_by_gold(start, ann, fixed)) for groups, start in starts]
-        runs = [self._em(start.confusions)._aggregate(ann, fixed) for _, start in starts]
-        best = max(range(len(runs)), key=lambda run: runs[run].trace[-1])
-        groups, start = starts[best]
-        found = runs[best]
-        if not has_gold and (self.smoothing != "diagonal" or self.pseudo_counts == 0):
-            found, start = _named_by_crowd(found, start)
-        self.start_ = "spectral"
-        self.partition_ = pd.Series(groups, index=ann.workers, name="group")
-        self.initial_confusions_ = confusion_frame(start.confusions, ann)
+        runs, trouble = self._spectral_runs(ann, fixed)
+        best = max(runs, key=lambda run: run.found.trace[-1], default=None)
+        if best is not None and (self.start == "spectral" or not best.strength.is_weak):
+            found = best.found
+        else:
+            found = self._em("majority")._aggregate(ann, fixed)
+            if best is not None and found.trace[-1] <= best.found.trace[-1] + _SAME * ann.n_labels:
+                found = best.found
+        is_spectral = best is not None and found is best.found
+        self.start_ = "spectral" if is_spectral else "majority"
+        self.partition_ = self.initial_confusions_ = None
+        if best is not None and is_spectral:
+            self.partition_ = pd.Series(best.groups, index=ann.workers, name="group")
+            self.initial_confusions_ = confusion_frame(best.start.confusions, ann)
+        self.d_bar_, pair = class_divergence(found.counts, ann.n_tasks)
+        self.sigma_min_, self.sigma_min_error_ = best.strength if best else (np.nan, np.nan)
+        self._warn_of_weak_moments(ann, best, pair, trouble)
         return found
 
-    def _starts(
-        self, ann: Annotations
-    ) -> tuple[list[tuple[Int[np.ndarray, " worker"], SpectralStart]], str]:
-        """Groups and starts of the partitions asked for, and why others were given up."""
-        found: list[tuple[Int[np.ndarray, " worker"], SpectralStart]] = []
+    def _spectral_runs(
+        self, ann: Annotations, fixed: Int[np.ndarray, " item"]
+    ) -> tuple[list[_Run], str]:
+        """EM from each of the partitions asked for, and why others were given up."""
+        runs: list[_Run] = []
         given = None if isinstance(self.partition, str) else given_groups(self.partition, ann)
         marks = fingerprints(ann, n_rounds=FOLD_ROUNDS)
         units = worker_units(ann, marks.worker)
@@ -200,12 +246,68 @@ class SpectralDawidSkene(Aggregator):
             groups = random_groups(rng, units) if given is None else given
             try:
                 start = spectral_start(rng, ordered, groups, clip=self.clip)
-                found.append((groups, _with_names(start, np.argsort(order))))
             except DegenerateMoments as error:
                 trouble = str(error)
-            if len(found) == self.n_partitions:
+                continue
+            start = _with_names(start, np.argsort(order))
+            if (fixed >= 0).any():
+                start = _named_by_gold(start, ann, fixed)
+            start, found = self._named_run(ann, fixed, start)
+            strength = moment_strength(group_votes(ann, groups), groups)
+            runs.append(_Run(groups, start, found, strength))
+            if len(runs) == self.n_partitions:
                 break
-        return found, trouble
+        return runs, trouble
+
+    def _named_run(
+        self, ann: Annotations, fixed: Int[np.ndarray, " item"], start: SpectralStart
+    ) -> tuple[SpectralStart, Aggregation]:
+        """EM from a start whose hidden classes are named so that most labels agree with them.
+
+        Which names do is seen when EM is done. Where pseudo-counts go to the right answer, names
+        are part of the objective, and EM has to start again with the new ones.
+        """
+        found = self._em(start.confusions)._aggregate(ann, fixed)
+        if (fixed >= 0).any():
+            return start, found
+        hidden = _hidden_by_name(found.counts.sum(axis=0))
+        start = SpectralStart(start.confusions[:, hidden], start.priors[hidden])
+        if self.smoothing != "diagonal" or self.pseudo_counts == 0:
+            return start, found._replace(
+                posterior=found.posterior[:, hidden],
+                priors=found.priors[hidden],
+                confusions=found.confusions[:, hidden],
+                counts=found.counts[:, hidden],
+            )
+        if (hidden != np.arange(len(hidden))).any():
+            found = self._em(start.confusions)._aggregate(ann, fixed)
+        return start, found
+
+    def _warn_of_weak_moments(
+        self, ann: Annotations, best: _Run | None, pair: tuple[int, int], trouble: str
+    ) -> None:
+        """Say in one warning where the paper's conditions are far from met."""
+        reasons = []
+        if best is None:
+            reasons.append(
+                f"EM starts from the majority vote, not from a spectral estimate: {trouble}"
+            )
+        elif best.strength.is_weak:
+            origin = "moments" if self.start_ == "spectral" else "majority vote"
+            reasons.append(
+                f"the moments are weak: the least singular value, sigma_min_={self.sigma_min_:.2g},"
+                f" has a standard error of {self.sigma_min_error_:.2g}; EM's result from the "
+                f"{origin} is kept"
+            )
+        evidence = self.d_bar_ * ann.n_workers
+        if evidence < _LEAST_EVIDENCE:
+            true, other = (ann.classes[code] for code in pair)
+            reasons.append(
+                f"the labels of a task of class {true!r} hold {evidence:.2g} nats of evidence "
+                f"against {other!r} on average (n_workers * d_bar_), too few to tell them apart"
+            )
+        if reasons:
+            warnings.warn("; ".join(reasons), ConvergenceWarning, stacklevel=4)
 
     def _em(self, init: str | np.ndarray) -> DawidSkene:
         return DawidSkene(
@@ -221,6 +323,8 @@ class SpectralDawidSkene(Aggregator):
 
     def _check_parameters(self) -> None:
         self._em("majority")._check_parameters()
+        if self.start not in ("auto", "spectral"):
+            raise ValueError(f"start={self.start!r}: expected 'auto' or 'spectral'")
         if isinstance(self.partition, str) and self.partition != "random":
             raise ValueError(f"partition={self.partition!r}: expected 'random' or worker -> group")
         if self.n_partitions < 1:
@@ -254,8 +358,7 @@ def spectral_start(
         raise DegenerateMoments(
             f"third moments of {n_classes} classes are too large; at most {_MAX_CLASSES}"
         )
-    views = [_view(ann, groups, group) for group in range(N_GROUPS)]
-    votes = [view.votes for view in views]
+    votes = group_votes(ann, groups)
     if not all(vote.any() for vote in votes):
         raise DegenerateMoments("three groups of workers with labels are needed")
     pair_moments = _pair_moments(votes)
@@ -263,12 +366,13 @@ def spectral_start(
     factors = [_factors_of_view(rng, c, pair_moments, third_moment) for c in range(N_GROUPS)]
     columns, priors = _aligned(factors, pair_moments)
     confusions = np.empty((ann.n_workers, n_classes, n_classes))
-    for group, view in enumerate(views):
+    for group in range(N_GROUPS):
         mine = groups == group
         others = [other for other in range(N_GROUPS) if other != group]
         expected = sum(columns[other] for other in others) * priors
         inverse = _inverse(expected.T, "the votes of two groups together")
-        products = view.labels.T @ sum(votes[other] for other in others) / ann.n_tasks
+        rest = sum(votes[other] for other in others)
+        products = _labels_of(group, groups, ann).T @ rest / ann.n_tasks
         confusions[mine] = (products.reshape(-1, n_classes, n_classes) @ inverse)[mine]
     # Per label of the worker, so that `clip` means the same for the busy and the rare.
     share = np.maximum(ann.labels_per_worker, 1)[:, None, None] / ann.n_tasks
@@ -277,26 +381,16 @@ def spectral_start(
     return SpectralStart(np.ascontiguousarray(clipped.transpose(0, 2, 1)), priors / priors.sum())
 
 
-class _View(NamedTuple):
-    """What one group of workers says."""
-
-    votes: Float[np.ndarray, "item cls"]
-    """Z_g of eq. 1 times the size of the group: labels per task and class."""
-    labels: scipy.sparse.csr_matrix
+def _labels_of(
+    group: int, groups: Int[np.ndarray, " worker"], ann: Annotations
+) -> scipy.sparse.csr_matrix:
     """Items x (worker, label) symbols, with a one per label of the group."""
-
-
-def _view(ann: Annotations, groups: Int[np.ndarray, " worker"], group: int) -> _View:
     rows = np.flatnonzero(groups[ann.worker_codes] == group)
-    tasks, labels = ann.task_codes[rows].astype(np.int64), ann.label_codes[rows]
-    shape = (ann.n_tasks, ann.n_classes)
-    votes = np.bincount(tasks * ann.n_classes + labels, minlength=shape[0] * shape[1])
+    tasks, labels = ann.task_codes[rows], ann.label_codes[rows]
     symbols = ann.worker_codes[rows].astype(np.int64) * ann.n_classes + labels
     offsets = np.concatenate([[0], np.cumsum(np.bincount(tasks, minlength=ann.n_tasks))])
-    incidences = scipy.sparse.csr_matrix(
-        (np.ones(len(rows)), symbols, offsets), shape=(ann.n_tasks, ann.n_workers * ann.n_classes)
-    )
-    return _View(votes.reshape(shape).astype(float), incidences)
+    shape = (ann.n_tasks, ann.n_workers * ann.n_classes)
+    return scipy.sparse.csr_matrix((np.ones(len(rows)), symbols, offsets), shape=shape)
 
 
 def _pair_moments(
@@ -421,13 +515,9 @@ def _named_by_gold(
     return SpectralStart(start.confusions[:, hidden], start.priors[hidden])
 
 
-def _named_by_crowd(found: Aggregation, start: SpectralStart) -> tuple[Aggregation, SpectralStart]:
-    """Name the hidden classes so that most labels agree with them."""
-    hidden = linear_sum_assignment(found.counts.sum(axis=0).T, maximize=True)[1]
-    renamed = found._replace(
-        posterior=found.posterior[:, hidden],
-        priors=found.priors[hidden],
-        confusions=found.confusions[:, hidden],
-        counts=found.counts[:, hidden],
-    )
-    return renamed, SpectralStart(start.confusions[:, hidden], start.priors[hidden])
+def _hidden_by_name(crowd: Float[np.ndarray, "hidden observed"]) -> Int[np.ndarray, " cls"]:
+    """The hidden class behind each name, such that most labels agree with it."""
+    hidden = linear_sum_assignment(crowd.T, maximize=True)[1]
+    gain = crowd[hidden, np.arange(len(hidden))].sum() - crowd.trace()
+    # As good as it is: rounding must not swap names.
+    return hidden if gain > TIE * crowd.sum() else np.arange(len(hidden))

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int, UInt64
+from jaxtyping import Float, Int, UInt64
 
 from bayescrowd.aggregation.task_sample import worker_contents
 from bayescrowd.annotations import Annotations
 
-__all__ = ["N_GROUPS", "given_groups", "random_groups", "worker_units"]
+__all__ = ["N_GROUPS", "given_groups", "group_votes", "random_groups", "worker_units"]
 
 N_GROUPS = 3
 
@@ -96,3 +96,26 @@ def given_groups(
     if len(names) != N_GROUPS or (codes < 0).any():
         raise ValueError(f"partition has {len(names)} groups of these workers; expected {N_GROUPS}")
     return codes.astype(np.int64)
+
+
+def group_votes(
+    ann: Annotations, groups: Int[np.ndarray, " worker"]
+) -> list[Float[np.ndarray, "item cls"]]:
+    """Labels per task and class of each of the three groups.
+
+    Examples:
+        >>> import numpy as np
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aaab"), list("bbab")])
+        >>> group_votes(ann, np.array([0, 1, 2, 2]))[2]
+        array([[1., 1.],
+               [1., 1.]])
+    """
+    shape = (ann.n_tasks, ann.n_classes)
+    cell = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+    of_label = groups[ann.worker_codes]
+    counts = (
+        np.bincount(cell[of_label == group], minlength=shape[0] * shape[1])
+        for group in range(N_GROUPS)
+    )
+    return [count.reshape(shape).astype(float) for count in counts]
