@@ -43,7 +43,7 @@ def worker_units(
         >>> from bayescrowd.aggregation.task_sample import fingerprints
         >>> ann = bc.Annotations.from_matrix([list("aaba"), list("bbbb"), list("aaab")])
         >>> worker_units(ann, fingerprints(ann, n_rounds=3).worker)
-        array([2, 1, 0, 0])
+        array([1, 2, 0, 0])
     """
     contents = worker_contents(ann)
     order = np.lexsort((contents, fingerprints))
@@ -77,7 +77,7 @@ def random_groups(
     Examples:
         >>> import numpy as np
         >>> random_groups(np.random.default_rng(0), np.array([0, 1, 2, 3, 3]))
-        array([2, 0, 1, 1, 1])
+        array([2, 0, 1, 2, 2])
     """
     n_triples = -(-(int(units.max()) + 1) // N_GROUPS)
     return rng.permuted(np.tile(np.arange(N_GROUPS), (n_triples, 1)), axis=1).ravel()[units]

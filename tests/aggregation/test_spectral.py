@@ -7,7 +7,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
-from bayescrowd.aggregation.spectral import (
+from bayescrowd.aggregation.method_of_moments import (
     DegenerateMoments,
     _aligned,
     _factors_of_view,
