@@ -107,8 +107,8 @@ class SpectralDawidSkene(Aggregator):
     do far worse than a vote. On simulated crowds of 300 tasks, 100 workers and five classes with
     three labels per task they have 16 % of errors, as a vote has (17 %); with the paper's start
     and one pseudo-label spread evenly it is 44 %. Over 24 such designs they have 21 % of errors and
-    a vote 23 %. Of these designs, the two with two classes and nine labels per worker have 2 points
-    more errors than a vote, as no confusion matrix per worker is worth estimating there.
+    a vote 23 %. The two of them with two classes
+    have 2 points more errors than a vote.
 
     Args:
         start: 'auto', or 'spectral' to use the moments however weak they are, as in the paper.
