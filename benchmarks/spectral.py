@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import bayescrowd as bc
-from bayescrowd.aggregation.spectral import spectral_start
+from bayescrowd.aggregation.method_of_moments import spectral_start
 from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints
 from bayescrowd.aggregation.worker_groups import random_groups, worker_units
 

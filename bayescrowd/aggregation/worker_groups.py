@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int, UInt64
+from jaxtyping import Float, Int, UInt64
 
 from bayescrowd.aggregation.task_sample import worker_contents
 from bayescrowd.annotations import Annotations
 
-__all__ = ["N_GROUPS", "given_groups", "random_groups", "worker_units"]
+__all__ = ["N_GROUPS", "given_groups", "group_votes", "random_groups", "worker_units"]
 
 N_GROUPS = 3
 
@@ -43,7 +43,7 @@ def worker_units(
         >>> from bayescrowd.aggregation.task_sample import fingerprints
         >>> ann = bc.Annotations.from_matrix([list("aaba"), list("bbbb"), list("aaab")])
         >>> worker_units(ann, fingerprints(ann, n_rounds=3).worker)
-        array([2, 1, 0, 0])
+        array([1, 2, 0, 0])
     """
     contents = worker_contents(ann)
     order = np.lexsort((contents, fingerprints))
@@ -77,7 +77,7 @@ def random_groups(
     Examples:
         >>> import numpy as np
         >>> random_groups(np.random.default_rng(0), np.array([0, 1, 2, 3, 3]))
-        array([2, 0, 1, 1, 1])
+        array([2, 0, 1, 2, 2])
     """
     n_triples = -(-(int(units.max()) + 1) // N_GROUPS)
     return rng.permuted(np.tile(np.arange(N_GROUPS), (n_triples, 1)), axis=1).ravel()[units]
@@ -96,3 +96,26 @@ def given_groups(
     if len(names) != N_GROUPS or (codes < 0).any():
         raise ValueError(f"partition has {len(names)} groups of these workers; expected {N_GROUPS}")
     return codes.astype(np.int64)
+
+
+def group_votes(
+    ann: Annotations, groups: Int[np.ndarray, " worker"]
+) -> list[Float[np.ndarray, "item cls"]]:
+    """Labels per task and class of each of the three groups.
+
+    Examples:
+        >>> import numpy as np
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aaab"), list("bbab")])
+        >>> group_votes(ann, np.array([0, 1, 2, 2]))[2]
+        array([[1., 1.],
+               [1., 1.]])
+    """
+    shape = (ann.n_tasks, ann.n_classes)
+    cell = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+    of_label = groups[ann.worker_codes]
+    counts = (
+        np.bincount(cell[of_label == group], minlength=shape[0] * shape[1])
+        for group in range(N_GROUPS)
+    )
+    return [count.reshape(shape).astype(float) for count in counts]

@@ -61,7 +61,7 @@ def lifted(confusions: pd.DataFrame, threshold: float) -> pd.DataFrame:
 
 
 def _opt_ds(threshold: float, n_iter: int, seed: int) -> Aggregator:
-    return SpectralDawidSkene(clip=threshold, n_iter=n_iter, seed=seed, **_EM)
+    return SpectralDawidSkene(start="spectral", clip=threshold, n_iter=n_iter, seed=seed, **_EM)
 
 
 def _mv_ds(start: pd.DataFrame | str, n_iter: int) -> Aggregator:

@@ -7,13 +7,12 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
-from bayescrowd.aggregation.spectral import (
+from bayescrowd.aggregation.method_of_moments import (
     DegenerateMoments,
     _aligned,
     _factors_of_view,
     _pair_moments,
     _third_moment,
-    random_groups,
     spectral_start,
 )
 
@@ -104,25 +103,70 @@ def test_perfect_workers():
 # Invariants
 
 
-def test_groups_share_workers_and_labels_evenly_whatever_the_names():
-    rng = np.random.default_rng(3)
-    weights = rng.pareto(1.0, size=50) + 0.05
-    tasks = np.arange(3000) % 600
-    workers = rng.choice(50, size=3000, p=weights / weights.sum())
-    labels = rng.integers(2, size=3000)
-    ann = bc.Annotations.from_codes(tasks, workers, labels, tasks=600, workers=50, classes=2)
-    groups = random_groups(np.random.default_rng(0), ann)
-    assert np.bincount(groups, minlength=3).min() >= 16
-    # Neighbours in rank differ by less than the busiest worker in sum.
-    totals = np.bincount(groups, ann.labels_per_worker)
-    assert totals.max() - totals.min() <= ann.labels_per_worker.max()
-    renamed = rng.permutation(50)
-    other = bc.Annotations.from_codes(
-        tasks, renamed[workers], labels, tasks=600, workers=50, classes=2
-    )
-    again = random_groups(np.random.default_rng(0), other)
-    busy = ann.labels_per_worker > 0
-    assert (again[renamed][busy] == groups[busy]).all()
+def permuted(frame, rng, columns):
+    """The labels with ids permuted and rows shuffled, and the new name of each old one."""
+    names = {}
+    for column in columns:
+        ids = np.sort(frame[column].unique())
+        names[column] = dict(zip(ids, rng.permutation(ids), strict=True))
+    renamed = frame.assign(**{column: frame[column].map(names[column]) for column in columns})
+    return renamed.iloc[rng.permutation(len(frame))], names
+
+
+def largest_change(frame, rng, columns, **parameters):
+    """Largest difference of a probability between fits under both names."""
+    renamed, names = permuted(frame, rng, columns)
+    before = bc.SpectralDawidSkene(**parameters).fit(frame).probas_
+    before = before.rename(index=names.get("task", {}), columns=names.get("label", {}))
+    after = bc.SpectralDawidSkene(**parameters).fit(renamed).probas_
+    return float((before - after.loc[before.index, before.columns]).abs().to_numpy().max())
+
+
+COLUMNS = [(), ("task",), ("worker",), ("label",), ("task", "worker", "label")]
+
+# Both runs add the same numbers in another order; EM's hundred iterations may amplify 1e-16.
+ROUNDING = 1e-8
+
+
+def small_crowds():
+    """Fifty crowds of 4 to 39 tasks, some of them with symmetries."""
+    for seed in range(50):
+        rng = np.random.default_rng([9, seed])
+        sizes = (int(rng.integers(4, 40)), int(rng.integers(3, 10)), int(rng.integers(2, 4)))
+        crowd = bc.simulate.crowd(*sizes, labels_per_task=int(rng.integers(2, 4)), seed=seed)
+        if np.unique(crowd.annotations.label_codes).size > 1:
+            yield crowd.annotations.to_frame().astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("name", ["web", "rte"])
+def test_names_and_order_do_not_matter_in_public_crowds(published, name, columns):
+    frame = published(name).annotations.to_frame()
+    assert largest_change(frame, np.random.default_rng(1), columns) < ROUNDING
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("start", ["auto", "spectral"])
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_names_and_order_do_not_matter_in_small_crowds(columns, start):
+    changes = [
+        largest_change(frame, np.random.default_rng(seed), columns, start=start)
+        for seed, frame in enumerate(small_crowds())
+    ]
+    assert max(changes) < ROUNDING
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_control_another_partition_changes_small_crowds():
+    """If names moved the partition, the tests above would see it."""
+    n_changed = 0
+    for frame in small_crowds():
+        first, second = (
+            bc.SpectralDawidSkene(start="spectral", seed=seed).fit(frame).probas_ for seed in (0, 1)
+        )
+        n_changed += bool((first - second).abs().to_numpy().max() > 100 * ROUNDING)
+    assert n_changed >= 5
 
 
 def test_start_is_a_distribution_above_the_threshold():
@@ -143,6 +187,7 @@ def test_the_bound_never_falls():
     assert np.diff(est.trace_).min() > -1e-6
 
 
+@pytest.mark.filterwarnings("ignore:the moments are weak")
 def test_more_partitions_never_lower_the_objective():
     confusions = np.stack([right_with(a) for a in np.linspace(0.3, 0.7, 12)])
     ann, _ = draw(np.random.default_rng(6), confusions, 200, density=0.4)
@@ -262,6 +307,7 @@ def true_model_error(ann, confusions, truth):
     return np.mean(logs.argmax(axis=1) != truth)
 
 
+@pytest.mark.filterwarnings("ignore:the moments are weak")
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_reaches_the_true_model_where_the_majority_start_fails(seed):
     confusions, n_tasks = careless_crowd(), 4000
@@ -299,14 +345,23 @@ def degenerate_cases():
     two_workers = bc.Annotations.from_matrix([["a", "a"], ["b", "b"], ["a", "b"]])
     codes = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30), np.repeat(np.arange(30) % 2, 4)
     unused_class = bc.Annotations.from_codes(*codes, tasks=30, workers=4, classes=3)
-    workers = np.repeat(np.arange(3), 20)
-    no_overlap = bc.Annotations.from_codes(
-        np.arange(60), workers, np.arange(60) % 2, tasks=60, workers=3, classes=2
+    alike, unlike = (
+        bc.Annotations.from_codes(
+            np.arange(60),
+            np.repeat(np.arange(3), n_labels),
+            np.arange(60) % 2,
+            tasks=60,
+            workers=3,
+            classes=2,
+        )
+        for n_labels in (20, [10, 20, 30])
     )
     return {
         "two workers": (two_workers, "three groups of workers with labels are needed"),
         "a class that nobody uses": (unused_class, "rank 2, below the 3 classes"),
-        "no common task": (no_overlap, "rank 0, below the 2 classes"),
+        "no common task": (unlike, "rank 0, below the 2 classes"),
+        # Nothing but the names of their tasks tells the three apart: they are one group.
+        "no common task, workers alike": (alike, "three groups of workers with labels are needed"),
     }
 
 
@@ -332,12 +387,86 @@ def test_too_many_classes_are_not_cubed():
         spectral_start(np.random.default_rng(0), ann, np.arange(3), clip=0.1)
 
 
+# Weak moments
+
+
+def sparse_crowd(seed, n_classes=5):
+    """Nine labels per worker and three per task."""
+    return bc.simulate.crowd(300, 100, n_classes, labels_per_task=3, seed=seed)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sparse_crowds_are_no_worse_than_a_vote():
+    estimators = {
+        "default": bc.SpectralDawidSkene(),
+        "vote": bc.MajorityVote(),
+        # Control: the moments alone, a pseudo-label spread evenly.
+        "even": bc.SpectralDawidSkene(start="spectral", smoothing="flat", pseudo_counts=1.0),
+    }
+    crowds = [sparse_crowd(seed, n_classes) for seed in range(8) for n_classes in (3, 5)]
+    errors = {
+        name: np.array(
+            [bc.metrics.error_rate(est.fit(c.annotations).probas_, c.truth) for c in crowds]
+        )
+        for name, est in estimators.items()
+    }
+    difference = errors["default"] - errors["vote"]
+    assert difference.mean() < 2 * difference.std() / np.sqrt(len(crowds))
+    assert errors["even"].mean() > errors["vote"].mean() + 0.1
+
+
+def test_weak_moments_are_reported_and_votes_compared():
+    ann = sparse_crowd(0).annotations
+    with pytest.warns(ConvergenceWarning, match=r"the moments are weak.*majority vote is kept"):
+        est = bc.SpectralDawidSkene().fit(ann)
+    assert est.start_ == "majority"
+    assert est.partition_ is None
+    assert 0 < est.sigma_min_ < 4 * est.sigma_min_error_
+    with pytest.warns(ConvergenceWarning, match=r"the moments are weak.*from the moments is kept"):
+        moments = bc.SpectralDawidSkene(start="spectral").fit(ann)
+    assert moments.start_ == "spectral"
+    assert moments.trace_[-1] < est.trace_[-1]
+    # The votes' EM is Dawid and Skene's with the same pseudo-counts.
+    votes = bc.DawidSkene(smoothing=est.smoothing, pseudo_counts=est.pseudo_counts).fit(ann)
+    pd.testing.assert_frame_equal(est.probas_, votes.probas_)
+
+
+def test_strong_moments_are_reported_without_a_warning():
+    confusions = np.stack([right_with(a) for a in np.linspace(0.5, 0.9, 12)])
+    ann, _ = draw(np.random.default_rng(5), confusions, 2000, density=0.5)
+    est = bc.SpectralDawidSkene().fit(ann)  # warnings are errors here
+    assert est.start_ == "spectral"
+    votes = [np.zeros((2000, 3)) for _ in range(3)]
+    groups = est.partition_.to_numpy()
+    for task, worker, label in zip(ann.task_codes, ann.worker_codes, ann.label_codes, strict=True):
+        votes[groups[worker]][task, label] += 1 / (groups == groups[worker]).sum()
+    moments = [votes[a].T @ votes[b] / 2000 for a, b in ((0, 1), (0, 2), (1, 2))]
+    expected = min(np.linalg.svd(moment, compute_uv=False)[-1] for moment in moments)
+    assert est.sigma_min_ == pytest.approx(expected)
+    # D-bar of the model that made the labels: symmetric rows, so that all pairs of classes are
+    # alike and KL = (a - b) log(a / b) with a right and b a given wrong answer. 1,000 labels per
+    # worker leave relative errors of about 2 sqrt(2 / 1,000) = 0.09, twelve workers less.
+    right = np.linspace(0.5, 0.9, 12)
+    wrong = (1 - right) / 2
+    assert est.d_bar_ == pytest.approx(
+        0.5 * np.mean((right - wrong) * np.log(right / wrong)), rel=0.1
+    )
+
+
+def test_too_little_evidence_per_task_is_reported_with_the_classes():
+    crowd = bc.simulate.crowd(300, 300, 3, labels_per_task=2, accuracy=0.6, seed=0)
+    with pytest.warns(ConvergenceWarning, match=r"class [012] hold 0\.\d+ nats .* against [012]"):
+        est = bc.SpectralDawidSkene().fit(crowd.annotations)
+    assert est.d_bar_ * 300 < 1
+
+
 # Bad input
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"start": "votes"}, "start='votes': expected 'auto' or 'spectral'"),
         ({"partition": "thirds"}, "partition='thirds': expected 'random'"),
         ({"partition": {0: "x", 1: "y"}}, "partition names no group for worker 2"),
         ({"partition": {0: "x", 1: "y", 2: "x"}}, "partition has 2 groups"),
