@@ -152,6 +152,7 @@ def test_reason_of_the_partitions_of_web_is_true(crowd, tmp_path):
     assert max(outcome.values) - min(outcome.values) > 15
 
 
+@pytest.mark.slow
 def test_reasons_by_number_of_workers_are_true(crowd):
     crowd("trec")
     crowd("bluebird")
