@@ -161,7 +161,8 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     alpha = np.array([[agreement(p, q) for q in accuracies] for p in accuracies])
     nats = np.array([[information_of_agreement(a) for a in row] for row in alpha])
     across, along = np.meshgrid(accuracies, accuracies)
-    surface = figure.add_subplot(1, 2, 1, projection="3d")
+    # Without its own order of drawing, or the surface would hide the point that lies in it.
+    surface = figure.add_subplot(1, 2, 1, projection="3d", computed_zorder=False)
     surface.plot_surface(across, along, alpha, cmap="viridis", alpha=0.75, linewidth=0)
     surface.scatter([SADDLE], [SADDLE], [SADDLE**2], color="red", s=40, depthshade=False)
     surface.set(xlabel="$p_i$", ylabel="$p_j$", zlabel=r"$\alpha$")
@@ -170,11 +171,11 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     plane = figure.add_subplot(1, 2, 2)
     lines = plane.contour(across, along, nats, levels=[0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
     plane.clabel(lines, fontsize=7)
-    plane.plot(SADDLE, SADDLE, "o", color="red", label="p = 1/3: no information")
+    plane.plot(SADDLE, SADDLE, "o", color="red", label="saddle; none along both grey lines")
     plane.axvline(SADDLE, color="#BBBBBB", linewidth=0.8)
     plane.axhline(SADDLE, color="#BBBBBB", linewidth=0.8)
     plane.set_aspect("equal")
-    plane.legend(loc="lower right", fontsize="small")
+    plane.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), fontsize="small", frameon=False)
     tidy(plane, title="Mutual information in nats", xlabel="$p_i$", ylabel="$p_j$")
     return figure
 

@@ -285,7 +285,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
         curve = [outcome.measured for outcome in outcomes if outcome.cell.id.row == row]
         right.plot(steps, curve, style, color=colour, marker="o", markersize=3, label=row)
     right.legend(frameon=False)
-    right.set_ylim(bottom=0)
+    right.set_yscale("log")
     tidy(right, title="Medians over the draws", xlabel="EM step t", ylabel="nats")
     return figure
 
@@ -293,7 +293,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
 def _draw_bound(axes: Axes) -> None:
     data, mixture, _ = _drawn(0)
     after = em_step(data, mixture)
-    places = np.linspace(-0.4, 1.8, 111)
+    places = np.linspace(-0.3, 1.7, 101)
     inside = [(place, _between(mixture, after, place)) for place in places.tolist()]
     kept = [(place, there) for place, there in inside if _is_valid(there)]
     line = [place for place, _ in kept]
@@ -309,15 +309,19 @@ def _draw_bound(axes: Axes) -> None:
         label="bound F",
     )
     axes.axhline(top, color=GREY, linewidth=1, label="negative entropy")
-    ends = (
-        (0.0, log_likelihood(data, mixture), f"$D_{{KL}}$ at t: {divergence(data, mixture):.3f}"),
-        (1.0, bound(data, after, mixture), f"G: {gap(data, after, mixture):.3f}"),
-        (1.25, log_likelihood(data, after), f"$D_{{KL}}$ at t+1: {divergence(data, after):.3f}"),
+    reached = log_likelihood(data, after)
+    axes.hlines(reached, 1.0, 1.3, color=BLUE, linestyle=":", linewidth=1)
+    gaps = (
+        (0.0, log_likelihood(data, mixture), "left", "$D_{{KL}}$ at $t$: {:.3f}"),
+        (1.0, bound(data, after, mixture), "right", "G: {:.3f}"),
+        (1.3, reached, "left", "$D_{{KL}}$ at $t+1$: {:.3f}"),
     )
-    axes.hlines(log_likelihood(data, after), 1.0, 1.25, color=BLUE, linestyle=":", linewidth=1)
-    for place, low, words in ends:
-        axes.annotate("", (place, top), (place, low), arrowprops={"arrowstyle": "<->"})
-        axes.text(place + 0.03, (top + low) / 2, words, fontsize=8, rotation=90, va="center")
+    style = {"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0}
+    for place, low, side, words in gaps:
+        axes.annotate("", (place, top), (place, low), arrowprops=style)
+        shift = 0.04 if side == "left" else -0.04
+        told = words.format(top - low)
+        axes.text(place + shift, (top + low) / 2, told, ha=side, va="center", fontsize=8)
     axes.legend(frameon=False, loc="lower center")
     axes.set_xticks([0, 1], [r"$\Theta^t$", r"$\Theta^{t+1}$"])
     tidy(axes, title="One step of EM, enumerated", xlabel="", ylabel="nats")
