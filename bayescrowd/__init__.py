@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         MutualInformationSelector as MutualInformationSelector,
     )
     from bayescrowd.selection.workers import selection_curve as selection_curve
+    from bayescrowd.truth import TruthWarning as TruthWarning
 
 _SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
 
@@ -105,6 +106,7 @@ _NAMES = {
     "SpectralDawidSkene": "bayescrowd.aggregation.spectral",
     "StagewiseEM": "bayescrowd.mixture.stagewise",
     "TableDataset": "bayescrowd.datasets",
+    "TruthWarning": "bayescrowd.truth",
     "TsGreedy": "bayescrowd.budgeted.rivals",
     "Wawa": "bayescrowd.aggregation.majority",
     "WorkerTypes": "bayescrowd.aggregation.worker_types",

@@ -9,7 +9,7 @@ by the same worker are ordinary rows. A missing judgement is an absent row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -21,17 +21,21 @@ import pyarrow as pa
 from jaxtyping import Bool, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
+from bayescrowd.truth import Truth, Unchosen, known_labels, warn_of_classes, warn_of_tasks
 from bayescrowd.vocabulary import (
     Where,
+    argument,
     code_ids,
     code_labels,
     listed,
     plain,
+    refuse_indistinct,
+    refuse_shared_column,
     sorted_ids,
     vocabulary_of,
 )
 
-__all__ = ["Annotations"]
+__all__ = ["Annotations", "as_annotations"]
 
 Duplicates = Literal["keep", "error", "first", "last"]
 _DUPLICATES = ("keep", "error", "first", "last")
@@ -112,6 +116,7 @@ class Annotations:
         where = Where(source, row_number)
         if duplicates not in _DUPLICATES:
             raise ValueError(f"duplicates={duplicates!r}: expected one of {', '.join(_DUPLICATES)}")
+        refuse_shared_column(_roles(task, worker, label), where)
         table = _eager(frame)
         series = [_column(table, name, role, where) for name, role in _roles(task, worker, label)]
         if len(table) == 0:
@@ -151,6 +156,7 @@ class Annotations:
         for axis, ids in (("row", wide.index), ("column", wide.columns)):
             if not ids.is_unique:
                 raise ValueError(f"{axis} {ids[ids.duplicated()][0]!r} of the matrix stands twice")
+            refuse_indistinct(ids, axis)
         n_workers = wide.shape[1]
         values = pd.Series(wide.to_numpy(dtype=object).ravel(order="C")).infer_objects()
         codes, vocabulary = code_labels(values, "matrix", classes, Where())
@@ -301,16 +307,22 @@ class Annotations:
         )
 
     def code_truth(
-        self, truth: pd.Series | Mapping[Any, Any], name: str = "gold"
+        self, truth: Truth, name: str = "gold", *, unchosen: Unchosen = "left out"
     ) -> Int[np.ndarray, " task"]:
         """Class code of each task's known label, -1 where none is given.
+
+        Tasks that are not among `tasks` are left out. A label whose class is not among `classes`
+        is left out as well, or wrong whatever a worker says. A `TruthWarning` counts both.
 
         Args:
             truth: task -> label. Missing labels are passed over.
             name: what messages call it.
+            unchosen: what becomes of a class nobody chose. To learn from it, a model would need
+                to know that it exists, so that gold of it is 'left out' until it is declared
+                among the classes. Labels that are scored by it are 'wrong': its code is -2.
 
         Raises:
-            ValueError: a task or a class is unknown here, or a task has two different labels.
+            ValueError: a task has two different labels.
 
         Examples:
             >>> import bayescrowd as bc
@@ -318,26 +330,16 @@ class Annotations:
             >>> ann.code_truth({1: "b"})
             array([-1,  1], dtype=int32)
         """
-        known = pd.Series(truth).dropna()
-        task_codes = self.tasks.get_indexer(pd.Index(known.index))
+        known = known_labels(truth, name)
+        task_codes = self.tasks.get_indexer(known.index)
         class_codes = self.classes.get_indexer(pd.Index(known.to_numpy()))
-        for codes, what, values in (
-            (task_codes, "task", known.index),
-            (class_codes, "class", known.to_numpy()),
-        ):
-            bad = np.flatnonzero(codes < 0)
-            if len(bad):
-                raise ValueError(
-                    f"{name} names {what} {plain(values[bad[0]])!r}, which is not among the "
-                    f"labels' {listed(self.tasks if what == 'task' else self.classes)}"
-                )
+        is_here, is_class = task_codes >= 0, class_codes >= 0
+        warn_of_tasks(known.index[~is_here], len(known), name)
+        warn_of_classes(known[is_here & ~is_class], len(known), name, unchosen)
         coded = np.full(self.n_tasks, -1, dtype=np.int32)
-        coded[task_codes] = class_codes
-        clash = np.flatnonzero(coded[task_codes] != class_codes)
-        if len(clash):
-            raise ValueError(
-                f"{name} gives task {plain(known.index[clash[0]])!r} two different labels"
-            )
+        coded[task_codes[is_here]] = class_codes[is_here]
+        if unchosen == "wrong":
+            coded[task_codes[is_here & ~is_class]] = -2
         return coded
 
     def __repr__(self) -> str:
@@ -345,6 +347,13 @@ class Annotations:
             f"Annotations({self.n_labels:,} labels: {self.n_tasks:,} tasks, "
             f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
         )
+
+
+def as_annotations(data: Any, classes: pd.Index | None = None) -> Annotations:
+    """`data` itself if it is Annotations, else read as a task/worker/label table."""
+    if isinstance(data, Annotations):
+        return data
+    return Annotations.from_frame(data, classes=None if classes is None else list(classes))
 
 
 def _roles(task: str, worker: str, label: str) -> list[tuple[str, str]]:
@@ -397,7 +406,7 @@ def _resolve_duplicates(
         raise ValueError(
             f"{where.row(row)}: worker {plain(workers[worker_codes[row]])!r} judges task "
             f"{plain(tasks[task_codes[row]])!r} again; expected one judgement per pair "
-            "(duplicates='keep' takes them as data)"
+            f"({argument('duplicates')} keep takes them as data)"
         )
     return rows[~repeated]
 

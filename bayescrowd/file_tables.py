@@ -2,7 +2,8 @@
 
 Delimited text carries no types. Every field is read as text; a column becomes integers only if
 all its values are written as Python writes an integer of 64 bits, so that '007' stays text; and
-only the empty field is missing, so that 'NA', 'None' and 'null' are ordinary text. JSON lines
+only the empty field is missing, so that 'NA', 'None' and 'null' are ordinary text. The apostrophe
+that `bayescrowd.cells` puts before text that a spreadsheet would run is taken off again. JSON lines
 and Parquet keep the types they have.
 
 Rows are numbered as a spreadsheet or an editor shows them: the header of a delimited file is
@@ -28,12 +29,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from bayescrowd.vocabulary import listed
+from bayescrowd.cells import unquoted_column
+from bayescrowd.vocabulary import argument, listed
 
 __all__ = [
     "COLUMN_NAMES",
@@ -42,6 +45,7 @@ __all__ = [
     "JsonArray",
     "JsonLines",
     "Parquet",
+    "arrow_copy",
     "file_contents",
     "find_column",
     "parse_json",
@@ -88,6 +92,18 @@ def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
     return source, data
 
 
+def arrow_copy(data: bytes) -> pa.Buffer:
+    """The bytes in memory that belongs to Arrow, for its readers.
+
+    A reader's threads let go of their input whenever they get to it, which may be while Python
+    shuts down. Memory of a Python object can only be released by a thread that holds the
+    interpreter's lock; one that asks for the lock at that moment takes the process down with it.
+    """
+    buffer = pa.allocate_buffer(len(data))
+    np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)
+    return buffer
+
+
 @dataclass(frozen=True)
 class DelimitedText:
     r"""A table of delimited text with a header, quoted as in RFC 4180.
@@ -96,6 +112,7 @@ class DelimitedText:
         source: what messages call the file.
         data: the file's bytes, UTF-8 without a byte order mark.
         delimiter: the character between fields.
+        raw_cells: keep the apostrophe before text that a spreadsheet would run.
 
     Examples:
         >>> from bayescrowd.file_tables import DelimitedText
@@ -107,6 +124,7 @@ class DelimitedText:
     source: str
     data: bytes = field(repr=False)
     delimiter: str
+    raw_cells: bool = False
 
     @cached_property
     def columns(self) -> list[str]:
@@ -132,7 +150,10 @@ class DelimitedText:
         except pa.ArrowInvalid as fault:
             self._refuse_rows(wanted)
             raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
-        return pa.table({name: _integers_if_canonical(table[name]) for name in wanted})
+        columns = {name: _integers_if_canonical(table[name]) for name in wanted}
+        if not self.raw_cells:
+            columns = {name: unquoted_column(column) for name, column in columns.items()}
+        return pa.table(columns)
 
     def row_number(self, position: int) -> int:
         """Number of the row at a position, where the header is row 1 and blank lines count."""
@@ -145,7 +166,7 @@ class DelimitedText:
         """These columns as text, with nulls for empty fields."""
         try:
             return pyarrow.csv.read_csv(
-                pa.BufferReader(self.data),
+                pa.BufferReader(arrow_copy(self.data)),
                 read_options=pyarrow.csv.ReadOptions(block_size=block_size),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=self.delimiter, newlines_in_values=b'"' in self.data
@@ -276,7 +297,7 @@ class Parquet:
     @cached_property
     def _file(self) -> Any:
         try:
-            return pyarrow.parquet.ParquetFile(pa.BufferReader(self.data))
+            return pyarrow.parquet.ParquetFile(pa.BufferReader(arrow_copy(self.data)))
         except (pa.ArrowException, OSError) as fault:
             raise self._damage(fault) from None
 
@@ -311,13 +332,22 @@ FileTable = DelimitedText | JsonLines | JsonArray | Parquet
 """Each has `source`, `columns`, `read(names)` and `row_number(position)`."""
 
 
-def find_column(table: FileTable, role: str, given: str | None = None) -> str:
+def find_column(
+    table: FileTable, role: str, given: str | None = None, *, option: str | None = None
+) -> str:
     """The column given, else the only one whose name suits the role (`COLUMN_NAMES`).
+
+    Args:
+        table: the file.
+        role: a key of `COLUMN_NAMES`.
+        given: the column that the user names.
+        option: what the command line calls the argument that names it, if not `--role`.
 
     Raises:
         ValueError: there is no such column, or there are several.
     """
-    columns, argument = table.columns, "label" if role == "truth" else role
+    columns = table.columns
+    naming = argument("label" if role == "truth" else role, option)
     if given is not None:
         if given in columns:
             return given
@@ -329,14 +359,14 @@ def find_column(table: FileTable, role: str, given: str | None = None) -> str:
         if len(found) > 1:
             raise ValueError(
                 f"{table.source}: the {role} may be in any of the columns {listed(found)}; "
-                f"choose one with {argument}="
+                f"choose one with {naming}"
             )
         if found:
             return found[0]
     expected = ", ".join(name for names in COLUMN_NAMES[role] for name in names)
     raise ValueError(
         f"{table.source}: no column for the {role}; the columns are {listed(columns)}; expected "
-        f"one of {expected}, or {argument}= to name it"
+        f"one of {expected}, or {naming} to name it"
     )
 
 
@@ -353,6 +383,15 @@ def parse_json(text: bytes, place: str) -> Any:
         line = f"line {fault.lineno}, " if b"\n" in text else ""
         raise ValueError(
             f"{place}: no valid JSON at {line}character {fault.colno} ({fault.msg})"
+        ) from None
+    except RecursionError:
+        raise ValueError(
+            f"{place}: arrays or objects stand inside each other too deeply to be read"
+        ) from None
+    except ValueError:  # Python's guard against quadratic time in reading integers
+        raise ValueError(
+            f"{place}: an integer has more than {sys.get_int_max_str_digits():,} digits; expected "
+            "a shorter one, or text in quotes"
         ) from None
 
 

@@ -162,11 +162,13 @@ def _information(
     if total <= 0:
         return out
     marginal = _by_value(table, np.asarray(table.matrix.T @ weights) / total)
+    # Logarithms are subtracted: the product of two tiny marginals would underflow to zero.
+    log_marginal = np.log(np.where(marginal > 0, marginal, 1.0))
     for rows, joint in _joint_counts(table, weights):
         joint /= total
-        independent = marginal[rows, :, None, None] * marginal[None, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = xlogy(joint, np.where(joint > 0, joint / independent, 1.0))
+        terms = xlogy(joint, joint)
+        terms -= joint * log_marginal[rows, :, None, None]
+        terms -= joint * log_marginal[None, None]
         out[rows] = terms.sum(axis=(1, 3))
     np.fill_diagonal(out, 0.0)
     return out * (total / table.n_items)

@@ -10,21 +10,27 @@ tasks x classes, or a Series of labels. Three conventions hold in every function
   among the K classes: it costs an expected error of (K - 1) / K and has probabilities 1 / K.
 - A predicted task without a truth plays no role.
 
-Agreement takes no truth: it is computed from `Annotations` alone. Of tasks with fewer than two
+A truth need not fit exactly. Where it has a class that the prediction does not know, every answer
+is wrong: that class has probability 0. A `TruthWarning` counts such tasks, and those that the
+prediction does not list at all.
+
+Agreement takes no truth: it is computed from the labels alone, `Annotations` or a table with the
+columns task, worker and label. Of tasks with fewer than two
 judgements it cannot say anything, and leaves them out; repeated judgements of one worker count
 as judgements of different ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.annotations import Annotations
+from bayescrowd.annotations import as_annotations
+from bayescrowd.truth import Truth, known_labels, warn_of_classes, warn_of_truth
 from bayescrowd.vocabulary import natural_key
 
 __all__ = [
@@ -48,9 +54,6 @@ TIE_TOLERANCE = 1e-9
 
 N_BINS = 15
 """Bins of the reliability curve, as in Guo, Pleiss, Sun and Weinberger (2017)."""
-
-Truth = pd.Series | Mapping[Any, Any]
-"""True class by task id; missing classes are passed over."""
 
 
 class Scores(NamedTuple):
@@ -81,13 +84,14 @@ def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
         >>> scores.n, scores.accuracy, round(scores.brier, 3)
         (2, 0.5, 0.37)
     """
+    aligned = _align_probas(probas, truth)
     return Scores(
-        n=len(_align(probas, truth).truth),
-        accuracy=accuracy(probas, truth),
-        macro_f1=macro_f1(probas, truth),
-        brier=brier_score(probas, truth),
-        log_loss=log_loss(probas, truth),
-        ece=expected_calibration_error(probas, truth),
+        n=len(aligned.truth),
+        accuracy=float(_right(aligned).mean()),
+        macro_f1=_macro_f1(aligned),
+        brier=_brier_score(aligned),
+        log_loss=_log_loss(aligned),
+        ece=_calibration_error(_reliability_curve(aligned, N_BINS)),
     )
 
 
@@ -106,15 +110,20 @@ def error_rate(
             that occur in prediction or truth. A table of probabilities has them as columns.
 
     Raises:
-        ValueError: the truth names a class that the prediction does not know, no task of the
-            truth is predicted, a task stands twice, or rows are no probabilities.
+        ValueError: no task of the truth is predicted, a task stands twice, or rows are no
+            probabilities.
+
+    Warns:
+        TruthWarning: tasks of the truth are not listed in the prediction, or their class is none
+            of its classes; how many.
 
     Examples:
         A sure right answer costs 0, a tie of two 1/2, and a task without prediction 2/3:
 
         >>> import pandas as pd
         >>> import bayescrowd as bc
-        >>> probas = pd.DataFrame({"a": [1.0, 0.5], "b": [0.0, 0.5], "c": [0.0, 0.0]})
+        >>> nan = float("nan")
+        >>> probas = pd.DataFrame({"a": [1, 0.5, nan], "b": [0, 0.5, nan], "c": [0, 0, nan]})
         >>> round(bc.metrics.error_rate(probas, pd.Series(["a", "b", "b"])), 4)
         0.3889
     """
@@ -155,11 +164,10 @@ def confusion_table(
         b        0.0  1.0
     """
     aligned = _align(prediction, truth, classes)
-    decided = _decisions(aligned.probas)
-    table = np.zeros((len(aligned.classes), len(aligned.classes)))
-    np.add.at(table, aligned.truth, decided)
     return pd.DataFrame(
-        table, index=aligned.classes.rename("truth"), columns=aligned.classes.rename("decided")
+        _expected_counts(aligned),
+        index=aligned.classes.rename("truth"),
+        columns=aligned.classes.rename("decided"),
     )
 
 
@@ -181,10 +189,7 @@ def macro_f1(
         >>> bc.metrics.macro_f1(pd.Series(["a", "b", "b"]), pd.Series(["a", "b", "a"]))
         0.6666666666666666
     """
-    table = confusion_table(prediction, truth, classes=classes).to_numpy()
-    total = table.sum(axis=0) + table.sum(axis=1)
-    present = total > 0
-    return float(np.mean(2 * np.diag(table)[present] / total[present]))
+    return _macro_f1(_align(prediction, truth, classes))
 
 
 def brier_score(probas: pd.DataFrame, truth: Truth) -> float:
@@ -201,10 +206,7 @@ def brier_score(probas: pd.DataFrame, truth: Truth) -> float:
         >>> round(bc.metrics.brier_score(probas, pd.Series(["a"])), 9)
         0.08
     """
-    aligned = _align_probas(probas, truth)
-    guessed = _guessed(aligned.probas)
-    right = guessed[np.arange(len(guessed)), aligned.truth]
-    return float(np.mean(np.square(guessed).sum(axis=1) - 2 * right + 1))
+    return _brier_score(_align_probas(probas, truth))
 
 
 def log_loss(probas: pd.DataFrame, truth: Truth) -> float:
@@ -221,9 +223,7 @@ def log_loss(probas: pd.DataFrame, truth: Truth) -> float:
         >>> round(bc.metrics.log_loss(probas, pd.Series(["a"])), 6)
         0.693147
     """
-    aligned = _align_probas(probas, truth)
-    right = _guessed(aligned.probas)[np.arange(len(aligned.truth)), aligned.truth]
-    return float(-np.log(np.maximum(right, np.finfo(float).eps)).mean())
+    return _log_loss(_align_probas(probas, truth))
 
 
 def expected_calibration_error(
@@ -243,9 +243,7 @@ def expected_calibration_error(
         >>> bc.metrics.expected_calibration_error(probas, pd.Series(list("aaab")))
         0.0
     """
-    curve = reliability_curve(probas, truth, n_bins=n_bins)
-    gap = (curve["accuracy"] - curve["confidence"]).abs()
-    return float((curve["n"] * gap).sum() / curve["n"].sum())
+    return _calibration_error(reliability_curve(probas, truth, n_bins=n_bins))
 
 
 def reliability_curve(probas: pd.DataFrame, truth: Truth, *, n_bins: int = N_BINS) -> pd.DataFrame:
@@ -275,24 +273,16 @@ def reliability_curve(probas: pd.DataFrame, truth: Truth, *, n_bins: int = N_BIN
     """
     if n_bins < 1:
         raise ValueError(f"n_bins={n_bins}: expected at least 1")
-    aligned = _align_probas(probas, truth)
-    confidence = _guessed(aligned.probas).max(axis=1)
-    edges = np.linspace(0, 1, n_bins + 1)
-    # Rounding may lift a confidence above 1, or one that equals an edge above it.
-    bins = np.searchsorted(edges[1:-1], confidence - TIE_TOLERANCE)
-    tasks = pd.DataFrame({"confidence": confidence, "accuracy": _right(aligned), "bin": bins})
-    grouped = tasks.groupby("bin")
-    curve = grouped[["confidence", "accuracy"]].mean()
-    curve.insert(0, "lower", edges[curve.index])
-    curve.insert(1, "upper", edges[curve.index + 1])
-    curve["n"] = grouped.size()
-    return curve.reset_index(drop=True)
+    return _reliability_curve(_align_probas(probas, truth), n_bins)
 
 
-def percent_agreement(annotations: Annotations) -> float:
+def percent_agreement(data: Any) -> float:
     """Fraction (0 to 1) of pairs of judgements of one task that agree, averaged over tasks.
 
     The observed agreement of Fleiss (1971), with any number of judgements per task.
+
+    Args:
+        data: `Annotations`, or a table with the columns task, worker and label.
 
     Raises:
         ValueError: no task has two judgements.
@@ -305,19 +295,22 @@ def percent_agreement(annotations: Annotations) -> float:
         >>> bc.metrics.percent_agreement(ann)
         0.6666666666666666
     """
-    counts = _pairable(annotations)
+    counts = _pairable(data)
     n = counts.sum(axis=1)
     agreeing = (counts * (counts - 1)).sum(axis=1)
     return float(np.mean(agreeing / (n * (n - 1))))
 
 
-def fleiss_kappa(annotations: Annotations) -> float:
+def fleiss_kappa(data: Any) -> float:
     """Agreement beyond chance, (observed - chance) / (1 - chance), of Fleiss (1971).
 
     Observed is `percent_agreement`, chance the sum of squares of the classes' shares of all
     judgements. Fleiss had the same number of judgements for every task; with different numbers
     the same two quantities are taken, and `krippendorff_alpha` is the measure made for that.
     1 is perfect, 0 what independent judgements give, NaN (undefined) if only one class was used.
+
+    Args:
+        data: `Annotations`, or a table with the columns task, worker and label.
 
     Raises:
         ValueError: no task has two judgements.
@@ -328,20 +321,23 @@ def fleiss_kappa(annotations: Annotations) -> float:
         >>> round(bc.metrics.fleiss_kappa(ann), 4)
         0.3333
     """
-    counts = _pairable(annotations)
+    counts = _pairable(data)
     shares = counts.sum(axis=0) / counts.sum()
     chance = np.square(shares).sum()
     if shares.max() == 1:
         return float("nan")
-    return float((percent_agreement(annotations) - chance) / (1 - chance))
+    return float((percent_agreement(data) - chance) / (1 - chance))
 
 
-def krippendorff_alpha(annotations: Annotations) -> float:
+def krippendorff_alpha(data: Any) -> float:
     """Krippendorff's alpha for nominal data, 1 - observed / expected disagreement.
 
     Takes any number of judgements per task (Krippendorff, "Computing Krippendorff's
     alpha-reliability", 2011, section C). 1 is perfect, 0 what chance gives, negative is
     systematic disagreement, NaN (undefined) if only one class was used.
+
+    Args:
+        data: `Annotations`, or a table with the columns task, worker and label.
 
     Raises:
         ValueError: no task has two judgements.
@@ -352,7 +348,7 @@ def krippendorff_alpha(annotations: Annotations) -> float:
         >>> round(bc.metrics.krippendorff_alpha(ann), 4)
         0.4444
     """
-    counts = _pairable(annotations)
+    counts = _pairable(data)
     per_task = counts.sum(axis=1)
     per_class = counts.sum(axis=0)
     n = counts.sum()
@@ -369,11 +365,11 @@ class _Aligned(NamedTuple):
     """Predictions and truth of the tasks that have a truth."""
 
     probas: Float[np.ndarray, "item cls"]
-    """Probabilities, NaN where there is no prediction."""
+    """Probabilities; those of a fair guess where there is no prediction."""
     truth: Int[np.ndarray, " item"]
     """Position of the true class in `classes`."""
     classes: pd.Index
-    """The classes."""
+    """Those of the prediction, then those of the truth that it does not know."""
 
 
 def _align_probas(probas: pd.DataFrame, truth: Truth) -> _Aligned:
@@ -402,31 +398,43 @@ def _align(
     if not probas.index.is_unique:
         twice = probas.index[probas.index.duplicated()][0]
         raise ValueError(f"task {_shown(twice)} of the prediction stands twice")
-    codes = probas.columns.get_indexer(pd.Index(known))
-    unknown = np.flatnonzero(codes < 0)
-    if len(unknown):
-        raise ValueError(
-            f"truth of task {_shown(known.index[unknown[0]])} is {_shown(known.iloc[unknown[0]])}, "
-            f"which is none of the classes {', '.join(map(_shown, probas.columns))}"
-        )
     rows = probas.index.get_indexer(known.index)
     if (rows < 0).all():
         raise ValueError(
             "no task of the truth is predicted: the truth has tasks such as "
             f"{_shown(known.index[0])}, the prediction such as {_shown(probas.index[0])}"
         )
+    _report_mismatch(known, probas, rows)
     values = probas.to_numpy(dtype=float)[rows]
     values[rows < 0] = np.nan
-    return _Aligned(probas=values, truth=codes, classes=probas.columns)
+    values = np.where(np.isnan(values), 1 / values.shape[1], values)
+    others = [c for c in pd.unique(known) if c not in probas.columns]
+    columns = probas.columns.append(pd.Index(sorted(others, key=natural_key), dtype=object))
+    return _Aligned(
+        probas=np.pad(values, ((0, 0), (0, len(others)))),
+        truth=columns.get_indexer(pd.Index(known)),
+        classes=columns if others else probas.columns,
+    )
+
+
+def _report_mismatch(
+    known: pd.Series, probas: pd.DataFrame, rows: Int[np.ndarray, " item"]
+) -> None:
+    """Warn of tasks that the prediction does not list, and of classes that it does not have."""
+    n_absent = int((rows < 0).sum())
+    if n_absent:
+        warn_of_truth(
+            f"{n_absent:,} of {len(known):,} truth tasks "
+            f"{'has no prediction and counts' if n_absent == 1 else 'have no prediction and count'}"
+            f" as a fair guess (such as {_shown(known.index[int(np.argmax(rows < 0))])})"
+        )
+    warn_of_classes(known[~known.isin(probas.columns)], len(known), "truth", "wrong")
 
 
 def _known_truth(truth: Truth) -> pd.Series:
-    known = pd.Series(truth).dropna()
+    known = known_labels(truth, "truth")
     if len(known) == 0:
         raise ValueError("the truth is empty; expected the true class of at least one task")
-    if not known.index.is_unique:
-        twice = known.index[known.index.duplicated()][0]
-        raise ValueError(f"task {_shown(twice)} of the truth stands twice")
     return known
 
 
@@ -475,23 +483,68 @@ def _one_hot(labels: pd.Series, truth: pd.Series, classes: Sequence[Any] | None)
 
 def _decisions(probas: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
     """Chance of each class under a fair choice among those tied for the largest probability."""
-    guessed = _guessed(probas)
-    tied = guessed >= guessed.max(axis=1, keepdims=True) * (1 - TIE_TOLERANCE)
+    tied = probas >= probas.max(axis=1, keepdims=True) * (1 - TIE_TOLERANCE)
     return tied / tied.sum(axis=1, keepdims=True)
 
 
-def _guessed(probas: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
-    """Uniform probabilities where there is no prediction."""
-    return np.where(np.isnan(probas), 1 / probas.shape[1], probas)
+def _expected_counts(aligned: _Aligned) -> Float[np.ndarray, "cls decided"]:
+    """Expected number of tasks by true and decided class."""
+    table = np.zeros((len(aligned.classes), len(aligned.classes)))
+    np.add.at(table, aligned.truth, _decisions(aligned.probas))
+    return table
+
+
+def _macro_f1(aligned: _Aligned) -> float:
+    table = _expected_counts(aligned)
+    total = table.sum(axis=0) + table.sum(axis=1)
+    present = total > 0
+    return float(np.mean(2 * np.diag(table)[present] / total[present]))
+
+
+def _brier_score(aligned: _Aligned) -> float:
+    squares = np.square(aligned.probas).sum(axis=1)
+    return float(np.mean(squares - 2 * _of_truth(aligned.probas, aligned.truth) + 1))
+
+
+def _log_loss(aligned: _Aligned) -> float:
+    right = _of_truth(aligned.probas, aligned.truth)
+    return float(-np.log(np.maximum(right, np.finfo(float).eps)).mean())
+
+
+def _calibration_error(curve: pd.DataFrame) -> float:
+    gap = (curve["accuracy"] - curve["confidence"]).abs()
+    return float((curve["n"] * gap).sum() / curve["n"].sum())
+
+
+def _reliability_curve(aligned: _Aligned, n_bins: int) -> pd.DataFrame:
+    confidence = aligned.probas.max(axis=1)
+    edges = np.linspace(0, 1, n_bins + 1)
+    # Rounding may lift a confidence above 1, or one that equals an edge above it.
+    bins = np.searchsorted(edges[1:-1], confidence - TIE_TOLERANCE)
+    tasks = pd.DataFrame({"confidence": confidence, "accuracy": _right(aligned), "bin": bins})
+    grouped = tasks.groupby("bin")
+    curve = grouped[["confidence", "accuracy"]].mean()
+    curve.insert(0, "lower", edges[curve.index])
+    curve.insert(1, "upper", edges[curve.index + 1])
+    curve["n"] = grouped.size()
+    return curve.reset_index(drop=True)
 
 
 def _right(aligned: _Aligned) -> Float[np.ndarray, " item"]:
     """Chance that each task's label is right."""
-    return _decisions(aligned.probas)[np.arange(len(aligned.truth)), aligned.truth]
+    return _of_truth(_decisions(aligned.probas), aligned.truth)
 
 
-def _pairable(annotations: Annotations) -> Float[np.ndarray, "item cls"]:
+def _of_truth(
+    values: Float[np.ndarray, "item cls"], truth: Int[np.ndarray, " item"]
+) -> Float[np.ndarray, " item"]:
+    """Each task's entry of its true class."""
+    return values[np.arange(len(truth)), truth]
+
+
+def _pairable(data: Any) -> Float[np.ndarray, "item cls"]:
     """Votes of the tasks with at least two judgements, as floats: their squares may be large."""
+    annotations = as_annotations(data)
     counts = annotations.votes[annotations.labels_per_task >= 2].astype(float)
     if len(counts) == 0:
         raise ValueError("no task has two judgements: agreement cannot be measured")

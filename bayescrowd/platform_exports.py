@@ -26,7 +26,7 @@ import pyarrow as pa
 from jaxtyping import Bool
 
 from bayescrowd.file_tables import DelimitedText, JsonArray, find_column, parse_json
-from bayescrowd.vocabulary import listed
+from bayescrowd.vocabulary import argument, listed
 
 __all__ = [
     "Judgements",
@@ -127,7 +127,7 @@ def toloka_judgements(
         if len(inputs) != 1:
             raise ValueError(
                 f"{table.source}: no column 'ASSIGNMENT:task_id' for the task; the columns are "
-                f"{listed(columns)}; choose one with task="
+                f"{listed(columns)}; choose one with {argument('task')}"
             )
         task = inputs[0]
     task_column = find_column(table, "task", task or "ASSIGNMENT:task_id")
@@ -251,7 +251,9 @@ def _only_question(
     if not questions:
         raise ValueError(f"{source}: no question to take the labels from; expected {prefix}*")
     if len(questions) > 1:
-        raise ValueError(f"{source}: the questions are {listed(questions)}; choose one with label=")
+        raise ValueError(
+            f"{source}: the questions are {listed(questions)}; choose one with {argument('label')}"
+        )
     return next(iter(questions))
 
 

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from pathlib import PurePath
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,10 @@ from bayescrowd.platform_exports import (
     mturk_judgements,
     toloka_judgements,
 )
-from bayescrowd.vocabulary import listed
+from bayescrowd.truth import warn_of_tasks
+from bayescrowd.vocabulary import Where, argument, refuse_shared_column, text_of
 
-__all__ = ["Format", "read_annotations", "read_truth"]
+__all__ = ["Format", "KnownLabels", "read_annotations", "read_known_labels", "read_truth"]
 
 Format = Literal["csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"]
 
@@ -64,6 +65,7 @@ def read_annotations(
     label: str | None = None,
     classes: Sequence[Any] | None = None,
     duplicates: Duplicates = "keep",
+    raw_cells: bool = False,
 ) -> Annotations:
     r"""Read judgements from a file.
 
@@ -80,6 +82,9 @@ def read_annotations(
         classes: the classes in order; without it the natural order of the labels found.
         duplicates: what to do with repeated judgements of one task by one worker: 'keep' them
             as data, raise an 'error', or take the 'first' or 'last' in the file.
+        raw_cells: keep the apostrophe before text of a CSV or TSV file that a spreadsheet would
+            take for a formula. Tables that bayescrowd writes have it, and it is otherwise removed:
+            `'=x` is read as `=x`.
 
     Fields of CSV and TSV files are text, and only empty ones are missing; a column in which
     all values are plain integers holds integers. Fields of a CSV file are separated by commas,
@@ -100,7 +105,8 @@ def read_annotations(
     """
     source, data = file_contents(path)
     chosen = _guessed_format(path, source, data) if format is None else _checked(format)
-    judgements = _judgements(chosen, source, data, task, worker, label)
+    names = (task, worker, label)
+    judgements = _judgements(chosen, source, data, *names, raw_cells=raw_cells)
     frame = judgements.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
         frame = _with_text(frame, judgements.label, classes)
@@ -123,12 +129,14 @@ def read_truth(
     task: str | None = None,
     label: str | None = None,
     name: str = "truth",
+    raw_cells: bool = False,
 ) -> pd.Series:
     r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
 
     Tasks and classes are compared with those of the annotations as they are written, so that
     the 7 of one file is the '7' of another. A missing label is passed over, and a task may be
-    listed again with the same label.
+    listed again with the same label. Tasks without labels are left out and counted in a warning;
+    a class that nobody chose stays, as text, and is reported where it is used.
 
     Args:
         path: the file; '-' reads standard input.
@@ -136,13 +144,17 @@ def read_truth(
         task: name of the column of task ids; without it the only one with a usual name.
         label: name of the column of labels; without it truth, gold or the like, else label.
         name: what the result and the messages are called: 'truth' or 'gold'.
+        raw_cells: as for `read_annotations`.
 
     Returns:
         The labels, as the classes of the annotations, indexed by task in their order.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a task or class is unknown to the annotations, or a task has two labels.
+        ValueError: no task is one of the annotations', or a task has two labels.
+
+    Warns:
+        TruthWarning: some of the tasks have no labels; how many.
 
     Examples:
         >>> import tempfile
@@ -154,30 +166,78 @@ def read_truth(
         >>> bc.read_truth(path, annotations, name="gold").to_dict()
         {1: 'dog'}
     """
+    found = read_known_labels(
+        path, annotations, task=task, label=label, name=name, raw_cells=raw_cells
+    )
+    return found.labels
+
+
+class KnownLabels(NamedTuple):
+    """Known labels of a file, matched with annotations."""
+
+    labels: pd.Series
+    """The labels by task."""
+    n_absent: int
+    """How many tasks of the file have no labels and are left out."""
+    n_unchosen: int
+    """How many of the labels are of a class that nobody chose."""
+
+    def counts(self) -> dict[str, int]:
+        """How well file and annotations fit, for machines."""
+        return {
+            "n_tasks": len(self.labels) + self.n_absent,
+            "n_without_labels": self.n_absent,
+            "n_unchosen_class": self.n_unchosen,
+        }
+
+
+def read_known_labels(
+    path: str | os.PathLike[str],
+    annotations: Annotations,
+    *,
+    task: str | None,
+    label: str | None,
+    name: str,
+    raw_cells: bool,
+) -> KnownLabels:
+    """As `read_truth`, with the number of tasks that are left out."""
     source, data = file_contents(path)
     chosen = _guessed_format(path, source, data)
     if chosen == "label-studio":
         raise ValueError(f"{source}: expected a table with a row per task, not a JSON array")
-    table = _file_table(chosen, source, data)
-    task_column = find_column(table, "task", task)
-    label_column = find_column(table, "truth", label)
+    table = _file_table(chosen, source, data, raw_cells=raw_cells)
+    task_column = find_column(table, "task", task, option=f"--{name}-columns")
+    label_column = find_column(table, "truth", label, option=f"--{name}-columns")
+    refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
     frame = table.read([task_column, label_column])
     labels = _positions(table, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
     if not len(rows):
         raise ValueError(f"{source}: column {label_column!r} holds no label at all")
     tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
-    for positions, column, expectation in (
-        (tasks, task_column, f"one of the {annotations.n_tasks:,} tasks of the annotations"),
-        (labels, label_column, f"one of their classes {listed(annotations.classes)}"),
-    ):
-        if (positions < 0).any():
-            row = int(rows[np.argmax(positions < 0)])
-            value = _pandas_column(frame, column)[row]
-            found = "nothing" if pd.isna(value) else repr(_written(value))
-            raise ValueError(
-                f"{_place(table, row, column)}: found {found} in the {name}; expected {expectation}"
-            )
+    if (tasks == _MISSING).any():
+        row = int(rows[np.argmax(tasks == _MISSING)])
+        raise ValueError(
+            f"{_place(table, row, task_column)}: found nothing in the {name}; expected one of the "
+            f"{annotations.n_tasks:,} tasks of the annotations"
+        )
+    is_here = tasks >= 0
+    absent = pd.Index(
+        _pandas_column(frame, task_column).iloc[rows[~is_here]].map(_written).unique()
+    )
+    if not is_here.any():
+        raise ValueError(
+            f"{source}: none of its {len(absent):,} tasks (such as {absent[0]!r}) is one "
+            f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
+            f"{_written(annotations.tasks[0])!r})"
+        )
+    rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
+    classes = annotations.classes
+    if (labels < 0).any():  # classes that nobody chose: as the file has them, behind the others
+        column = _pandas_column(frame, label_column).iloc[rows]
+        others, which = np.unique(column[labels < 0].map(_written), return_inverse=True)
+        labels[labels < 0] = len(classes) + which
+        classes = pd.Index([*classes, *others], dtype=object)
     known = np.full(annotations.n_tasks, _MISSING)
     known[tasks[::-1]] = labels[::-1]  # the first row of a task stays, and the others must agree
     if (known[tasks] != labels).any():
@@ -187,11 +247,12 @@ def read_truth(
             f"{_written(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
     present = np.flatnonzero(known != _MISSING)
-    return pd.Series(
-        annotations.classes.take(known[present]).array,
-        index=annotations.tasks.take(present),
-        name=name,
+    warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
+    labels_by_task = pd.Series(
+        classes.take(known[present]).array, index=annotations.tasks.take(present), name=name
     )
+    n_unchosen = int((known[present] >= annotations.n_classes).sum())
+    return KnownLabels(labels_by_task, len(absent), n_unchosen)
 
 
 def _checked(format: str) -> Format:
@@ -213,7 +274,7 @@ def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> F
         if extension not in ("", ".json"):
             raise ValueError(
                 f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
-                ".json (text also with .gz), or format= to say what the file is"
+                f".json (text also with .gz), or {argument('format')} to say what the file is"
             )
         if start in (b"[", b"{"):
             return "label-studio" if start == b"[" else "jsonl"
@@ -229,20 +290,19 @@ def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> F
     return guess
 
 
-def _file_table(format: Format, source: str, data: bytes) -> FileTable:
+def _file_table(format: Format, source: str, data: bytes, *, raw_cells: bool = False) -> FileTable:
     if format == "parquet":
         return Parquet(source, data)
     if format == "jsonl":
         return JsonLines(source, data)
-    return _delimited(format, source, data)
+    return _delimited(format, source, data, raw_cells=raw_cells)
 
 
-def _delimited(format: Format, source: str, data: bytes) -> DelimitedText:
+def _delimited(format: Format, source: str, data: bytes, *, raw_cells: bool) -> DelimitedText:
     header = re.match(rb"[\r\n]*([^\r\n]*)", data)[1]  # type: ignore[index]
     candidates = {"tsv": "\t", "toloka": "\t,;"}.get(format, ",;\t")
-    return DelimitedText(
-        source, data, next((d for d in candidates if d.encode() in header), candidates[0])
-    )
+    delimiter = next((d for d in candidates if d.encode() in header), candidates[0])
+    return DelimitedText(source, data, delimiter, raw_cells)
 
 
 def _judgements(
@@ -252,14 +312,15 @@ def _judgements(
     task: str | None,
     worker: str | None,
     label: str | None,
+    *,
+    raw_cells: bool,
 ) -> Judgements:
     if format == "label-studio":
         return label_studio_judgements(source, data, task, worker, label)
-    if format == "mturk":
-        return mturk_judgements(_delimited(format, source, data), task, worker, label)
-    if format == "toloka":
-        return toloka_judgements(_delimited(format, source, data), task, worker, label)
-    table = _file_table(format, source, data)
+    if format in ("mturk", "toloka"):
+        read = mturk_judgements if format == "mturk" else toloka_judgements
+        return read(_delimited(format, source, data, raw_cells=raw_cells), task, worker, label)
+    table = _file_table(format, source, data, raw_cells=raw_cells)
     names = (
         find_column(table, "task", task),
         find_column(table, "worker", worker),
@@ -270,19 +331,25 @@ def _judgements(
 
 def _with_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
     """The table with labels that are integers or truth values as text, to compare with classes."""
-    if isinstance(frame, pd.DataFrame):
-        frame = pa.Table.from_pandas(frame, preserve_index=False)
+    shown = {name.casefold(): name for name in classes}
+    yes, no = shown.get("true", "True"), shown.get("false", "False")
+    if isinstance(frame, pd.DataFrame):  # of Python objects, perhaps of several types
+
+        def text(value: Any) -> Any:
+            if isinstance(value, bool):
+                return yes if value else no
+            return str(value) if isinstance(value, int) else value
+
+        return frame.assign(**{label: frame[label].map(text, na_action="ignore")})
     kind = frame[label].type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_boolean(kind):
-        shown = {name.casefold(): name for name in classes}
-        yes, no = shown.get("true", "True"), shown.get("false", "False")
-        text = pc.if_else(frame[label].cast(kind), yes, no)
+        texts = pc.if_else(frame[label].cast(kind), yes, no)
     elif pa.types.is_integer(kind):
-        text = frame[label].cast(kind).cast(pa.large_string()).dictionary_encode()
+        texts = frame[label].cast(kind).cast(pa.large_string()).dictionary_encode()
     else:
         return frame
-    return frame.set_column(frame.column_names.index(label), label, text)
+    return frame.set_column(frame.column_names.index(label), label, texts)
 
 
 _MISSING = -2
@@ -317,7 +384,5 @@ def _pandas_column(frame: Any, column: str) -> pd.Series:
 
 
 def _written(value: Any, is_truth_value: bool = False) -> str:
-    """The text of a value: 7.0 is '7', since integers next to a missing value are floats."""
-    whole = isinstance(value, float) and value.is_integer()
-    text = str(int(value)) if whole else str(value)
+    text = text_of(value)
     return text.lower() if is_truth_value else text

@@ -2,12 +2,19 @@
 
 Missing values (None, NaN, empty text) have the code -1. Ids are put in ascending order, classes in
 the order the user gives or in natural sort order, in which 'c2' stands before 'c10'.
+
+Two ids or classes never print alike, because a file or a message could not tell them apart: a
+column that holds both 1 and '1' is read as text, with a warning. Text that files cannot hold
+(a NUL character, half of a surrogate pair) is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +24,54 @@ from jaxtyping import Bool, Int
 __all__ = [
     "MAX_INFERRED_CLASSES",
     "Where",
+    "argument",
     "code_ids",
     "code_labels",
     "listed",
     "natural_key",
+    "options_in_messages",
     "plain",
+    "refuse_indistinct",
+    "refuse_shared_column",
     "sorted_ids",
+    "text_of",
     "vocabulary_of",
 ]
 
 MAX_INFERRED_CLASSES = 1_000
 """More distinct labels than this are taken for a wrong column unless `classes` lists them."""
+
+
+_NAMES_OPTIONS: ContextVar[bool] = ContextVar("_NAMES_OPTIONS", default=False)
+
+
+@contextmanager
+def options_in_messages() -> Iterator[None]:
+    """Within the block, messages call an argument by its option on the command line."""
+    token = _NAMES_OPTIONS.set(True)
+    try:
+        yield
+    finally:
+        _NAMES_OPTIONS.reset(token)
+
+
+def argument(name: str, option: str | None = None) -> str:
+    """What messages call an argument: `name=`, or its option within `options_in_messages`.
+
+    Args:
+        name: of the argument in Python.
+        option: its name on the command line, if that is not the same.
+
+    Examples:
+        >>> argument("task")
+        'task='
+        >>> with options_in_messages():
+        ...     argument("task"), argument("label", "--truth-columns")
+        ('--task', '--truth-columns')
+    """
+    if _NAMES_OPTIONS.get():
+        return option or f"--{name.replace('_', '-')}"
+    return f"{name}="
 
 
 class Where(NamedTuple):
@@ -74,7 +118,10 @@ def code_labels(
     codes, found = _factorize(values, column, where)
     if declared is not None:
         vocabulary = vocabulary_of([plain(c) for c in declared], "class")
-        to_class = vocabulary.get_indexer(found)
+        if _is_read_as_text(values, found):  # the classes may be given as 1 or as '1'
+            to_class = pd.Index([text_of(c) for c in vocabulary]).get_indexer(found)
+        else:
+            to_class = vocabulary.get_indexer(found)
         unknown = np.flatnonzero(to_class < 0)
         if len(unknown):
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
@@ -91,7 +138,7 @@ def code_labels(
     if len(vocabulary) < 2 and len(found):
         raise ValueError(
             f"{where.prefix}column {column!r} holds one class only ({plain(vocabulary[0])!r}); "
-            "expected at least two (pass classes to name those that nobody chose)"
+            f"expected at least two ({argument('classes')} names also those that nobody chose)"
         )
     # The appended -1 is what a missing label's code -1 picks.
     return np.append(to_class, -1)[codes].astype(np.int32), vocabulary
@@ -112,7 +159,7 @@ def _refuse_non_classes(
         raise ValueError(
             f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
             f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
-            "(pass classes to allow more)"
+            f"({argument('classes')} lists more)"
         )
 
 
@@ -133,6 +180,8 @@ def _factorize(
             f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
             "a number or a truth value"
         ) from None
+    if values.dtype == object and pd.api.types.infer_dtype(values).startswith("mixed"):
+        codes, found = _code_mixed(values, codes, found, column, where)
     ids = pd.Index(found)
     if isinstance(ids, pd.CategoricalIndex):
         ids = ids.categories.take(ids.codes)
@@ -152,7 +201,90 @@ def _factorize(
             renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
             renumbered[kept] = np.arange(len(kept))
             codes, ids = renumbered[codes], ids.take(kept)
+        if (fault := _unwritable(ids)) is not None:
+            row = int(np.argmax(codes == fault[0]))
+            raise ValueError(
+                f"{where.row(row)}, column {column!r}: {ids[fault[0]]!r} holds {fault[1]}; "
+                "expected text that a file can hold"
+            )
     return codes, ids
+
+
+def _code_mixed(
+    values: pd.Series,
+    codes: Int[np.ndarray, " label"],
+    found: Any,
+    column: str,
+    where: Where,
+) -> tuple[Int[np.ndarray, " label"], Any]:
+    """Codes of values of several types; all as text, if some of them cannot be told apart."""
+    kinds = values.map(_kind, na_action="ignore")
+    texts = values.map(text_of, na_action="ignore")
+    for key in (texts, pd.Series(codes, index=values.index).where(values.notna())):
+        first = kinds.groupby(key).transform("first")
+        clash = np.flatnonzero((kinds != first) & values.notna())
+        if len(clash):
+            one, other = (
+                values.iloc[int(np.argmax(key == key.iloc[clash[0]]))],
+                values.iloc[clash[0]],
+            )
+            warnings.warn(
+                f"{where.row(int(clash[0]))}, column {column!r}: {other!r} cannot be told from "
+                f"{one!r} of another type; the whole column is read as text",
+                stacklevel=2,
+            )
+            return pd.factorize(texts, use_na_sentinel=True)
+    return codes, found
+
+
+def _is_read_as_text(values: pd.Series, found: pd.Index) -> bool:
+    """Whether `_factorize` has made text of values that were not all text."""
+    is_text = all(isinstance(v, str) for v in found)
+    return is_text and values.dtype == object and pd.api.types.infer_dtype(values) != "string"
+
+
+def _kind(value: Any) -> str:
+    """Values of one kind are told apart by what they print: numbers, truth values, text, ..."""
+    if isinstance(value, bool | np.bool_):
+        return "truth value"
+    return "number" if isinstance(value, int | float | np.number) else type(value).__name__
+
+
+def text_of(value: Any) -> str:
+    """The text of a value: 7.0 is '7', since integers next to a missing value are floats."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_whole else str(value)
+
+
+def refuse_indistinct(ids: pd.Index, name: str) -> None:
+    """Raise unless the ids are told apart by what they print, and files can hold them."""
+    if not ids.is_unique:
+        raise ValueError(f"{name} {plain(ids[ids.duplicated()][0])!r} is listed twice")
+    if not pd.api.types.is_string_dtype(ids.dtype):  # object counts as text here
+        return
+    texts = pd.Index([text_of(value) for value in ids], dtype=object)
+    if not texts.is_unique:
+        second = int(np.argmax(texts.duplicated()))
+        first = int(np.argmax(texts == texts[second]))
+        raise ValueError(
+            f"{name} {plain(ids[first])!r} and {name} {plain(ids[second])!r} are written alike; "
+            "expected names that a file can tell apart"
+        )
+    if (fault := _unwritable(ids)) is not None:
+        raise ValueError(
+            f"{name} {ids[fault[0]]!r} holds {fault[1]}; expected text that a file can hold"
+        )
+
+
+def _unwritable(ids: pd.Index) -> tuple[int, str] | None:
+    """Position of the first text that files cannot hold, and why."""
+    for position, text in enumerate(ids):
+        if isinstance(text, str):
+            if "\0" in text:
+                return position, "a NUL character"
+            if not text.isascii() and re.search("[\ud800-\udfff]", text):
+                return position, "half of a surrogate pair"
+    return None
 
 
 def _code_dense_integers(
@@ -177,8 +309,14 @@ def natural_key(value: Any) -> tuple[str, list[tuple[int, Any]], str]:
     if not isinstance(value, str):
         return ("", [(0, value)], "")
     parts = re.split(r"([0-9]+)", value)
-    key = [(0, int(p)) if p.isdecimal() else (1, p.casefold()) for p in parts if p]
+    key = [_digits_key(p) if p.isdecimal() else (1, p.casefold()) for p in parts if p]
     return ("text", key, value)
+
+
+def _digits_key(digits: str) -> tuple[int, tuple[int, str]]:
+    """By length and then by text, which orders numbers of any length without computing them."""
+    significant = digits.lstrip("0")
+    return 0, (len(significant), significant)
 
 
 def sorted_ids(ids: pd.Index, role: str) -> tuple[Int[np.ndarray, " id"], pd.Index]:
@@ -197,9 +335,20 @@ def vocabulary_of(ids: int | Sequence[Any] | pd.Index, name: str) -> pd.Index:
     if isinstance(ids, int | np.integer):
         return pd.RangeIndex(int(ids), name=name)
     index = pd.Index(ids, name=name)
-    if not index.is_unique:
-        raise ValueError(f"{name} {plain(index[index.duplicated()][0])!r} is listed twice")
+    refuse_indistinct(index, name)
     return index
+
+
+def refuse_shared_column(roles: Iterable[tuple[str, str]], where: Where) -> None:
+    """Raise if one column is named for two roles; `roles` are pairs of column and role."""
+    taken: dict[str, str] = {}
+    for column, role in roles:
+        if column in taken:
+            raise ValueError(
+                f"{where.prefix}column {column!r} is named for the {taken[column]} and for the "
+                f"{role}; expected a column of its own for each"
+            )
+        taken[column] = role
 
 
 def plain(value: Any) -> Any:

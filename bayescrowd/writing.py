@@ -3,24 +3,33 @@
 A file comes into being under a temporary name in its own folder, is flushed to the disk, and then
 takes its name in one step: whoever looks finds the old file or the new one, and an interruption
 leaves nothing behind. The extension says the format: CSV, TSV, JSON lines or Parquet, the text
-formats also with `.gz`.
+formats also with `.gz`. In CSV and TSV, text that a spreadsheet would run as a formula gets an
+apostrophe in front (`bayescrowd.cells`), which reading takes off again.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Literal
 
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["check_table_target", "check_target", "new_file", "write_table"]
+from bayescrowd.cells import quoted_table
+
+__all__ = ["check_table_target", "check_target", "csv_text", "new_file", "write_table"]
 
 BinaryFile = io.BufferedWriter | gzip.GzipFile
 
@@ -34,13 +43,15 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> No
         ValueError: `path` is a folder or a device.
     """
     target = Path(path)
-    if target.is_dir():
-        raise ValueError(f"{target}: this is a folder; expected the name of a file")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{target}: this is no ordinary file, which could be replaced")
-    if target.exists() and not overwrite:
-        raise FileExistsError(f"{target}: the file exists, and overwriting was not asked for")
-    folder = target.resolve().parent
+    with suppress(FileNotFoundError):  # what else goes wrong (a loop of links, ...) is the answer
+        os.stat(target)
+        if target.is_dir():
+            raise ValueError(f"{target}: this is a folder; expected the name of a file")
+        if not target.is_file():
+            raise ValueError(f"{target}: this is no ordinary file, which could be replaced")
+        if not overwrite:
+            raise FileExistsError(f"{target}: the file exists, and overwriting was not asked for")
+    folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -78,26 +89,72 @@ def new_file(
         'hello'
     """
     check_target(path, overwrite=overwrite)
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".bayescrowd.{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        if overwrite:
-            temporary.replace(target)
-        else:
-            _rename_if_free(temporary, target)
-        _flush_folder(target.parent)
+        with _removed_on_termination(temporary), _faults_named(path, temporary):
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                shutil.copymode(target, temporary)
+            if overwrite:
+                temporary.replace(target)
+            else:
+                _rename_if_free(temporary, target)
+            _flush_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def _removed_on_termination(temporary: Path) -> Iterator[None]:
+    """Remove the file if the process is told to end, which it then does.
+
+    Only in the main thread, where alone Python takes signals, and only where the program has not
+    chosen itself what a signal does.
+    """
+
+    def remove_and_end(number: int, frame: FrameType | None) -> None:
+        temporary.unlink(missing_ok=True)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    taken = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, remove_and_end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _faults_named(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
+    """Faults of writing name the file that was asked for, not the temporary one."""
+    try:
+        yield
+    except OSError as fault:
+        wanted = os.fspath(path)
+        if fault.errno is None and type(fault) is OSError:  # a library's own words
+            told = str(fault).replace(str(temporary), wanted)
+            raise OSError(told if wanted in told else f"{wanted}: {told}") from fault
+        if fault.errno is not None and fault.filename in (None, str(temporary)):
+            raise OSError(fault.errno, os.strerror(fault.errno), wanted) from fault
+        raise
+
+
 def write_table(
-    frame: pd.DataFrame, path: str | os.PathLike[str], *, overwrite: bool = False
+    frame: pd.DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    raw_cells: bool = False,
 ) -> None:
     r"""Write the columns of a table, without its index, in the format of the extension.
 
@@ -106,6 +163,7 @@ def write_table(
         path: a name that ends in .csv, .tsv, .tab, .jsonl, .ndjson (or one of these and .gz),
             .parquet or .pq.
         overwrite: replace a file that is there.
+        raw_cells: write text into CSV and TSV as it is, also where a spreadsheet would run it.
 
     Examples:
         >>> import tempfile
@@ -114,19 +172,44 @@ def write_table(
         >>> path.read_text().splitlines()
         ['task\tlabel', '1\ta', '2\tb']
     """
-    write = _writer(Path(path))
+    write = _writer(Path(path), raw_cells=raw_cells)
     with new_file(path, overwrite=overwrite) as file:
         write(frame, file)
 
 
-def _write_csv(frame: pd.DataFrame, file: BinaryFile, separator: str = ",") -> None:
+def csv_text(frame: pd.DataFrame, *, raw_cells: bool = False) -> str:
+    r"""What `write_table` writes into a CSV file.
+
+    Examples:
+        >>> csv_text(pd.DataFrame({"task": ["=1+1"], "p": [-0.5]}))
+        "task,p\n'=1+1,-0.5\n"
+    """
+    buffer = io.BytesIO()
+    _write_delimited(frame, buffer, ",", raw_cells=raw_cells)
+    return buffer.getvalue().decode()
+
+
+def _write_delimited(
+    frame: pd.DataFrame, file: BinaryFile | io.BytesIO, separator: str, *, raw_cells: bool
+) -> None:
+    table = frame if raw_cells else quoted_table(frame)
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    frame.to_csv(text, index=False, sep=separator, lineterminator="\n")
+    table.to_csv(text, index=False, sep=separator, lineterminator="\n", quoting=_quoting(table))
     text.detach()  # flushes, and leaves the file open
 
 
-def _write_tsv(frame: pd.DataFrame, file: BinaryFile) -> None:
-    _write_csv(frame, file, separator="\t")
+def _quoting(table: pd.DataFrame) -> Literal[0, 2]:
+    """Quotes where they are needed; around all text if some holds a carriage return.
+
+    Before Python 3.13 the csv module puts no quotes around it, and readers take it for a new row.
+    """
+    texts = table.select_dtypes(exclude=["number", "bool"])
+    has_return = any(
+        isinstance(value, str) and "\r" in value
+        for name in range(texts.shape[1])
+        for value in texts.iloc[:, name].drop_duplicates()
+    )
+    return csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
 
 
 def _write_jsonl(frame: pd.DataFrame, file: BinaryFile) -> None:
@@ -145,27 +228,26 @@ def _write_parquet(frame: pd.DataFrame, file: BinaryFile) -> None:
         ) from None
 
 
-_TEXT_WRITERS: dict[str, Callable[[pd.DataFrame, BinaryFile], None]] = {
-    ".csv": _write_csv,
-    ".tsv": _write_tsv,
-    ".tab": _write_tsv,
-    ".jsonl": _write_jsonl,
-    ".ndjson": _write_jsonl,
-}
-_BINARY_WRITERS = {".parquet": _write_parquet, ".pq": _write_parquet}
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_JSON_LINES = (".jsonl", ".ndjson")
+_PARQUET = (".parquet", ".pq")
 
 
-def _writer(path: Path) -> Callable[[pd.DataFrame, BinaryFile], None]:
+def _writer(path: Path, *, raw_cells: bool = False) -> Callable[[pd.DataFrame, BinaryFile], None]:
     name = path.name.lower()
     is_zipped = name.endswith(".gz")
     extension = Path(name.removesuffix(".gz")).suffix
-    write = _TEXT_WRITERS.get(extension)
-    if write is None and not is_zipped:
-        write = _BINARY_WRITERS.get(extension)
-    if write is None:
+    write: Callable[[pd.DataFrame, BinaryFile], None]
+    if extension in _DELIMITERS:
+        write = partial(_write_delimited, separator=_DELIMITERS[extension], raw_cells=raw_cells)
+    elif extension in _JSON_LINES:
+        write = _write_jsonl
+    elif extension in _PARQUET and not is_zipped:
+        write = _write_parquet
+    else:
         raise ValueError(
             f"{path}: unknown extension {''.join(path.suffixes)!r}; expected "
-            f"{', '.join(_TEXT_WRITERS)} (also with .gz), {' or '.join(_BINARY_WRITERS)}"
+            f"{', '.join((*_DELIMITERS, *_JSON_LINES))} (also with .gz), {' or '.join(_PARQUET)}"
         )
     if not is_zipped:
         return write

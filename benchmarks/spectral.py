@@ -20,7 +20,9 @@ import numpy as np
 import pandas as pd
 
 import bayescrowd as bc
-from bayescrowd.aggregation.spectral import random_groups, spectral_start
+from bayescrowd.aggregation.spectral import spectral_start
+from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints
+from bayescrowd.aggregation.worker_groups import random_groups, worker_units
 
 CASES = {"0.1M": (20_000, 500), "1M": (200_000, 5_000)}
 """Tasks and workers; five labels per task, four classes."""
@@ -40,7 +42,8 @@ def run(case: str, repeats: int) -> dict[str, float | str]:
     rng = np.random.default_rng(0)
 
     def start() -> np.ndarray:
-        return spectral_start(rng, ann, random_groups(rng, ann), clip=0.1).confusions
+        units = worker_units(ann, fingerprints(ann, n_rounds=FOLD_ROUNDS).worker)
+        return spectral_start(rng, ann, random_groups(rng, units), clip=0.1).confusions
 
     init = start()
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from bayescrowd import annotations as annotations_module
 from bayescrowd.annotations import Annotations
+from bayescrowd.truth import TruthWarning
 from bayescrowd.vocabulary import MAX_INFERRED_CLASSES, natural_key
 
 # The judgements of the hand-worked case: two tasks, two workers, one repeated judgement.
@@ -566,15 +567,20 @@ def test_too_many_classes(library):
         ({"classes": ["x", "z"]}, "row 2, column 'label': label 'y' is not one of the classes 'x'"),
         ({"classes": ["x", "y", "x"]}, "class 'x' is listed twice"),
         ({"label": "answer"}, "no column 'answer' for the label; the columns are 'task', 'worker'"),
-        (
-            {"task": "worker", "duplicates": "error"},
-            "row 3: worker 'a' judges task 'a' again; expected one judgement per pair",
-        ),
+        ({"task": "worker"}, "column 'worker' is named for the task and for the worker"),
+        ({"label": "task"}, "column 'task' is named for the task and for the label"),
     ],
 )
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         Annotations.from_frame(labelled(list("xyxy")), **options)
+
+
+def test_refused_duplicates():
+    frame = labelled(list("xyxy"), task=(1, 1, 1, 2))
+    message = "row 3: worker 'a' judges task 1 again; expected one judgement per pair"
+    with pytest.raises(ValueError, match=message):
+        Annotations.from_frame(frame, duplicates="error")
 
 
 def test_bad_duplicates():
@@ -677,11 +683,37 @@ def test_a_selection_without_judgements():
         ann.select_workers([1])
 
 
+TRUTH = {"t1": "yes", "t9": "no", "t2": "maybe", "t8": "no", "t0": None}
+
+
+def test_truth_that_does_not_fit_is_counted_and_reported():
+    ann = Annotations.from_frame(pd.DataFrame(COLUMNS))
+    with pytest.warns(TruthWarning) as caught:
+        coded = ann.code_truth(TRUTH, "truth")
+    first, second = (str(warning.message) for warning in caught)
+    assert first == "2 of 4 truth tasks have no labels and are left out (such as 't9')"
+    assert second == (
+        "nobody chose the class 'maybe' of the truth: 1 of 4 truth tasks is left out; declare it "
+        "among the classes of the labels to learn from such tasks"
+    )
+    assert dict(zip(ann.tasks, coded, strict=True)) == {"t1": 1, "t2": -1}
+
+
+def test_a_class_nobody_chose_is_wrong_where_labels_are_scored():
+    ann = Annotations.from_frame(pd.DataFrame(COLUMNS))
+    with pytest.warns(TruthWarning, match=r"'maybe' of the truth: 1 of 2 truth tasks counts as"):
+        coded = ann.code_truth({"t1": "yes", "t2": "maybe"}, "truth", unchosen="wrong")
+    assert coded.tolist() == [1, -2]
+
+
+def test_a_declared_class_is_a_class():
+    ann = Annotations.from_frame(pd.DataFrame(COLUMNS), classes=["no", "maybe", "yes"])
+    assert ann.code_truth({"t2": "maybe"}).tolist() == [-1, 1]
+
+
 @pytest.mark.parametrize(
     ("truth", "message"),
     [
-        ({"t9": "no"}, "gold names task 't9', which is not among the labels' 't1', 't2'"),
-        ({"t1": "maybe"}, "gold names class 'maybe', which is not among the labels' 'no', 'yes'"),
         (pd.Series(["no", "yes"], index=["t1", "t1"]), "gold gives task 't1' two different labels"),
     ],
 )

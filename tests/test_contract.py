@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 
 import bayescrowd as bc
 from bayescrowd.aggregation.protocol import Aggregator, worker_quality
+from bayescrowd.truth import TruthWarning
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "AutoAggregator": {"n_iter": 2},
@@ -229,11 +230,16 @@ def test_gold_is_respected_exactly(aggregator):
 
 
 @every_aggregator
-def test_gold_of_an_unknown_task_or_class_is_refused(aggregator):
-    with pytest.raises(ValueError, match="gold names task 'elsewhere'"):
-        make(aggregator).fit(crowd_frame(), {"elsewhere": "cat"})
-    with pytest.raises(ValueError, match="gold names class 'fox'"):
-        make(aggregator).fit(crowd_frame(), {"task-000": "fox"})
+def test_gold_of_an_unknown_task_or_class_is_counted_and_left_out(aggregator):
+    gold = {"task-003": "hen", "elsewhere": "cat", "task-000": "fox"}
+    with pytest.warns(TruthWarning) as caught:
+        model = make(aggregator).fit(crowd_frame(), gold)
+    said = [str(warning.message).partition(";")[0] for warning in caught]
+    assert said[:2] == [
+        "1 of 3 gold tasks has no labels and is left out (such as 'elsewhere')",
+        "nobody chose the class 'fox' of the gold: 1 of 3 gold tasks is left out",
+    ]
+    assert_same_fit(model, make(aggregator).fit(crowd_frame(), {"task-003": "hen"}))
 
 
 # The form of the input.

@@ -8,10 +8,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"_version", "vocabulary"},
+    {"_version", "parameters", "vocabulary"},
+    {"truth"},
     {"annotations"},
     {
-        *{"reading", "file_tables", "platform_exports", "writing"},
+        *{"reading", "file_tables", "platform_exports", "writing", "cells"},
         *{"simulate", "designs", "hard_items", "dataset", "ct_slices", "datasets", "metrics"},
         *{"feature_table", "information", "cub_birds"},
         *{"uniforms", "dirichlet", "categorical"},

@@ -44,6 +44,7 @@ from bayescrowd.aggregation.row_models import Fit, by_class, log_rows
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.aggregation.task_sample import sampled_tasks
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, Seed
 
 __all__ = ["AutoAggregator", "aggregate"]
 
@@ -101,13 +102,11 @@ class AutoAggregator(RowAggregator):
         ('one coin, even classes', True)
     """
 
-    def __init__(self, *, n_iter: int = 50, seed: int = 0) -> None:
+    def __init__(self, *, n_iter: Count = 50, seed: Seed = 0) -> None:
         self.n_iter = n_iter
         self.seed = seed
 
     def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
         votes = vote_shares(ann, symbols.fixed)
         fits = self._weighted_fits(symbols, ann, votes)
         average = sum(
@@ -175,7 +174,7 @@ class AutoAggregator(RowAggregator):
         return _answer(average, shares(ann.votes.astype(float)), self.temperature_)
 
 
-def aggregate(data: Any, gold: Gold = None, *, seed: int = 0) -> AutoAggregator:
+def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator:
     """Aggregate the labels of a crowd with the default method.
 
     Args:

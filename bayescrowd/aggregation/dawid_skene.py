@@ -43,6 +43,7 @@ from bayescrowd.aggregation.protocol import (
 )
 from bayescrowd.aggregation.smoothing import Smoothing, mean_rows, smoothed_rows
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance
 
 __all__ = ["DawidSkene", "EMAggregator"]
 
@@ -55,15 +56,15 @@ class EMAggregator(Aggregator):
     def __init__(
         self,
         *,
-        init: str | pd.DataFrame | np.ndarray = "majority",
-        n_init: int = 1,
+        init: Literal["majority", "random"] | pd.DataFrame | np.ndarray = "majority",
+        n_init: Count = 1,
         prior: Literal["learned", "uniform"] = "learned",
         smoothing: Smoothing = "pooled",
-        pseudo_counts: float = 1.0,
+        pseudo_counts: NonNegative = 1.0,
         zeros: Literal["floor", "skip"] = "floor",
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.init = init
         self.n_init = n_init
@@ -88,7 +89,6 @@ class EMAggregator(Aggregator):
         """Whether renaming the hidden classes leaves the objective as it is."""
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
         labels = incidence(ann, fixed)
         results = (self._run(labels, ann, fixed, start) for start in range(self.n_init))
         winner, best = max(enumerate(results), key=lambda numbered: numbered[1].trace[-1])
@@ -145,26 +145,6 @@ class EMAggregator(Aggregator):
             result.trace,
             result.converged,
         )
-
-    def _check_parameters(self) -> None:
-        if isinstance(self.init, str) and self.init not in ("majority", "random"):
-            raise ValueError(f"init={self.init!r}: expected 'majority', 'random' or matrices")
-        if self.prior not in ("learned", "uniform"):
-            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
-        if self.zeros not in ("floor", "skip"):
-            raise ValueError(f"zeros={self.zeros!r}: expected 'floor' or 'skip'")
-        if self.smoothing not in _SMOOTHINGS:
-            raise ValueError(
-                f"smoothing={self.smoothing!r}: expected one of {', '.join(_SMOOTHINGS)}"
-            )
-        if not (np.isfinite(self.pseudo_counts) and self.pseudo_counts >= 0):
-            raise ValueError(f"pseudo_counts={self.pseudo_counts}: expected a finite number >= 0")
-        if self.n_init < 1 or self.n_iter < 1:
-            raise ValueError(
-                f"n_init={self.n_init}, n_iter={self.n_iter}: expected at least 1 of each"
-            )
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 class DawidSkene(EMAggregator):

@@ -38,6 +38,7 @@ from bayescrowd.aggregation.row_models import ClassPrior
 from bayescrowd.aggregation.simple_rows import is_right
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, Positive, Seed, Tolerance
 
 __all__ = ["AbilityBase", "EmpiricalBayesDawidSkene", "EmpiricalBayesModel"]
 
@@ -84,10 +85,10 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
         self,
         *,
         prior: ClassPrior = "learned",
-        strength: float | Literal["learned"] = 4.0,
-        n_iter: int = 500,
-        tol: float = 1e-4,
-        seed: int = 0,
+        strength: Positive | Literal["learned"] = 4.0,
+        n_iter: Count = 500,
+        tol: Tolerance = 1e-4,
+        seed: Seed = 0,
     ) -> None:
         self.prior = prior
         self.strength = strength
@@ -96,10 +97,6 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
         self.seed = seed
 
     def _model(self) -> EmpiricalBayesModel:
-        if self.strength != "learned" and not (
-            isinstance(self.strength, int | float) and self.strength > 0
-        ):
-            raise ValueError(f"strength={self.strength!r}: expected a number above 0 or 'learned'")
         return EmpiricalBayesModel(strength=self.strength)
 
     def _keep(self, base: AbilityBase, ann: Annotations) -> None:
@@ -137,7 +134,7 @@ class EmpiricalBayesModel(NamedTuple):
 
     n_levels: int = 1
     """Levels of difficulty."""
-    strength: float | Literal["learned"] = "learned"
+    strength: Positive | Literal["learned"] = "learned"
     """Pseudo-labels of the base in each row."""
 
     def base(

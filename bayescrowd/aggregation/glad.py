@@ -39,6 +39,7 @@ from bayescrowd.aggregation.protocol import (
 )
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, Seed, Tolerance
 
 __all__ = ["GLAD", "Judgements", "State", "initial", "step"]
 
@@ -153,9 +154,9 @@ class GLAD(Aggregator):
         self,
         *,
         prior: Literal["learned", "uniform"] = "uniform",
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.prior = prior
         self.n_iter = n_iter
@@ -163,7 +164,6 @@ class GLAD(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
         labels = _judgements(ann, fixed)
         state = initial(labels)
         trace: list[float] = []
@@ -197,14 +197,6 @@ class GLAD(Aggregator):
         labels = _judgements(ann, np.full(ann.n_tasks, -1, dtype=np.int32))
         abilities = np.append(self.abilities_.to_numpy(), self._crowd_ability)[known]
         return _integrated_posterior(labels, abilities, log_floored(self.priors_.to_numpy()))
-
-    def _check_parameters(self) -> None:
-        if self.prior not in ("learned", "uniform"):
-            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def initial(labels: Judgements) -> State:

@@ -33,6 +33,7 @@ from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.ordinal import CutScores, OrdinalAggregator, Pairs, linear_scores
 from bayescrowd.aggregation.singular_vectors import gram_operator, leading_eigenvector
+from bayescrowd.parameters import Count, Seed, Tolerance
 
 __all__ = ["KOS", "Messages", "pass_messages"]
 
@@ -86,25 +87,15 @@ class KOS(OrdinalAggregator):
         *,
         variant: Literal["messages", "svd"] = "messages",
         init: Literal["ones", "random"] = "ones",
-        n_iter: int = 200,
-        tol: float = 1e-6,
-        seed: int = 0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-6,
+        seed: Seed = 0,
     ) -> None:
         self.variant = variant
         self.init = init
         self.n_iter = n_iter
         self.tol = tol
         self.seed = seed
-
-    def _check_parameters(self) -> None:
-        if self.variant not in ("messages", "svd"):
-            raise ValueError(f"variant={self.variant!r}: expected 'messages' or 'svd'")
-        if self.init not in ("ones", "random"):
-            raise ValueError(f"init={self.init!r}: expected 'ones' or 'random'")
-        if self.n_iter < 1 or not self.tol >= 0:
-            raise ValueError(
-                f"n_iter={self.n_iter}, tol={self.tol}: expected at least 1 and a number >= 0"
-            )
 
     def _score(self, pairs: Pairs) -> CutScores:
         return _by_svd(pairs) if self.variant == "svd" else self._by_messages(pairs)

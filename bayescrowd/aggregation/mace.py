@@ -44,6 +44,7 @@ from bayescrowd.aggregation.protocol import (
 )
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, NonNegative, Positive, Seed, Tolerance
 
 __all__ = ["MACE", "Tallies", "Weights", "tallies"]
 
@@ -114,14 +115,14 @@ class MACE(Aggregator):
         self,
         *,
         method: Literal["vb", "em"] = "vb",
-        n_init: int = 1,
+        n_init: Count = 1,
         prior: Literal["learned", "uniform"] = "uniform",
-        smoothing: float = 0.1,
-        competence_prior: float = 0.5,
-        strategy_prior: float = 10.0,
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        smoothing: NonNegative = 0.1,
+        competence_prior: Positive = 0.5,
+        strategy_prior: Positive = 10.0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.method = method
         self.n_init = n_init
@@ -134,7 +135,6 @@ class MACE(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
         labels = incidence(ann, fixed)
         results = (self._run(labels, ann, fixed, start) for start in range(self.n_init))
         best = max(results, key=lambda result: result.trace[-1])
@@ -218,24 +218,6 @@ class MACE(Aggregator):
         posterior = np.empty((ann.n_tasks, ann.n_classes))
         incidence(ann).sweep(estimate_of(log_weights, self.priors_.to_numpy()), posterior)
         return posterior
-
-    def _check_parameters(self) -> None:
-        if self.method not in ("vb", "em"):
-            raise ValueError(f"method={self.method!r}: expected 'vb' or 'em'")
-        if self.prior not in ("learned", "uniform"):
-            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
-        if not (np.isfinite(self.smoothing) and self.smoothing >= 0):
-            raise ValueError(f"smoothing={self.smoothing}: expected a finite number >= 0")
-        for name in ("competence_prior", "strategy_prior"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name}={value}: expected a finite number > 0")
-        if self.n_init < 1 or self.n_iter < 1:
-            raise ValueError(
-                f"n_init={self.n_init}, n_iter={self.n_iter}: expected at least 1 of each"
-            )
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def tallies(

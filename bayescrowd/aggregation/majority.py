@@ -23,6 +23,7 @@ from bayescrowd.aggregation.protocol import (
     with_known,
 )
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Seed
 
 __all__ = ["MajorityVote", "Wawa"]
 
@@ -48,7 +49,7 @@ class MajorityVote(Aggregator):
     """
 
     def __init__(
-        self, *, weights: pd.Series | Mapping[Any, float] | None = None, seed: int = 0
+        self, *, weights: pd.Series | Mapping[Any, float] | None = None, seed: Seed = 0
     ) -> None:
         self.weights = weights
         self.seed = seed
@@ -84,7 +85,7 @@ class Wawa(Aggregator):
         [1.0, 1.0, 0.5]
     """
 
-    def __init__(self, *, seed: int = 0) -> None:
+    def __init__(self, *, seed: Seed = 0) -> None:
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:

@@ -27,7 +27,7 @@ the squared number of labels at most.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,7 @@ from bayescrowd.aggregation.protocol import (
 )
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, Seed, Tolerance, Whole
 
 __all__ = ["MMSR", "Pairs", "agreement", "complete"]
 
@@ -118,10 +119,10 @@ class MMSR(Aggregator):
     def __init__(
         self,
         *,
-        trim: int | Literal["own", "common"] = "own",
-        n_iter: int = 1_000,
-        tol: float = 1e-6,
-        seed: int = 0,
+        trim: Annotated[int, Whole(0)] | Literal["own", "common"] = "own",
+        n_iter: Count = 1_000,
+        tol: Tolerance = 1e-6,
+        seed: Seed = 0,
     ) -> None:
         self.trim = trim
         self.n_iter = n_iter
@@ -129,7 +130,6 @@ class MMSR(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
         pairs = agreement(ann)
         resolution = min(1.0 / np.sqrt(ann.n_tasks), 0.5)
         completion = complete(
@@ -143,17 +143,6 @@ class MMSR(Aggregator):
         skills = _filled(skills, pairs, ann)
         self.skills_ = pd.Series(skills, index=ann.workers, name="skill")
         return _weighted_vote(ann, fixed, skills, completion)
-
-    def _check_parameters(self) -> None:
-        if isinstance(self.trim, str):
-            if self.trim not in ("own", "common"):
-                raise ValueError(f"trim={self.trim!r}: expected 'own', 'common' or a number")
-        elif self.trim < 0:
-            raise ValueError(f"trim={self.trim}: expected a number >= 0")
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def agreement(ann: Annotations) -> Pairs:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from bayescrowd.aggregation.dawid_skene import EMAggregator
 from bayescrowd.aggregation.smoothing import Smoothing, smoothed_rows
+from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance
 
 __all__ = ["OneCoinDawidSkene"]
 
@@ -48,15 +49,15 @@ class OneCoinDawidSkene(EMAggregator):
     def __init__(
         self,
         *,
-        init: str | pd.DataFrame | np.ndarray = "majority",
-        n_init: int = 1,
+        init: Literal["majority", "random"] | pd.DataFrame | np.ndarray = "majority",
+        n_init: Count = 1,
         prior: Literal["learned", "uniform"] = "uniform",
         smoothing: Smoothing = "pooled",
-        pseudo_counts: float = 1.0,
+        pseudo_counts: NonNegative = 1.0,
         zeros: Literal["floor", "skip"] = "floor",
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(
             init=init,

@@ -82,11 +82,7 @@ class OrdinalAggregator(Aggregator):
     def _score(self, pairs: Pairs) -> CutScores:
         """Scores and weights; every cut given has labels on both of its sides."""
 
-    def _check_parameters(self) -> None:
-        """Raise `ValueError` for parameters that make no sense."""
-
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
         pairs = signed_pairs(ann)
         above = np.arange(ann.n_classes - 1) < ann.label_codes.max()
         below = np.arange(ann.n_classes - 1) >= ann.label_codes.min()

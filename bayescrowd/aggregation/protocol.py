@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.aggregation.em import Estimate, Incidence, log_floored
 from bayescrowd.aggregation.smoothing import mean_rows
-from bayescrowd.annotations import Annotations
+from bayescrowd.annotations import Annotations, as_annotations
+from bayescrowd.parameters import check_parameters
 
 __all__ = ["Aggregation", "Aggregator", "as_annotations", "decide", "incidence", "worker_quality"]
 
@@ -92,6 +93,7 @@ class Aggregator(BaseEstimator):
             data: `Annotations`, or a table with the columns task, worker and label.
             gold: task -> label for tasks whose truth is known and may be used.
         """
+        check_parameters(self)
         ann = as_annotations(data)
         fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
         found = self._aggregate(ann, fixed)
@@ -212,13 +214,6 @@ class Aggregator(BaseEstimator):
             workers=ann.workers,
             classes=self.classes_,
         )
-
-
-def as_annotations(data: Any, classes: pd.Index | None = None) -> Annotations:
-    """`data` itself if it is Annotations, else read as a task/worker/label table."""
-    if isinstance(data, Annotations):
-        return data
-    return Annotations.from_frame(data, classes=None if classes is None else list(classes))
 
 
 def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> Incidence:

@@ -30,7 +30,6 @@ from bayescrowd.aggregation.protocol import (
     worker_quality,
 )
 from bayescrowd.aggregation.row_models import (
-    CLASS_PRIORS,
     Base,
     ClassPrior,
     Counted,
@@ -43,6 +42,7 @@ from bayescrowd.aggregation.row_models import (
 )
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import check_parameters
 
 __all__ = ["CompactAggregation", "RowAggregator", "RowModelAggregator", "posterior_of_new"]
 
@@ -101,6 +101,7 @@ class RowAggregator(Aggregator):
             data: `Annotations`, or a table with the columns task, worker and label.
             gold: task -> label for tasks whose truth is known and may be used.
         """
+        check_parameters(self)
         ann = as_annotations(data)
         fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
         symbols = Symbols(ann, fixed)
@@ -151,7 +152,6 @@ class RowModelAggregator(RowAggregator):
         """Set the attributes that are the model's own."""
 
     def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
-        self._check_course()
         model = self._model()
         fit = fit_rows(
             model,
@@ -181,14 +181,6 @@ class RowModelAggregator(RowAggregator):
         log_prior = log_floored(self._found.priors)
         symbols = Symbols(self._annotations)
         return posterior_of_new(self._found, log_prior, symbols, Symbols(ann), known)
-
-    def _check_course(self) -> None:
-        if self.prior not in CLASS_PRIORS:
-            raise ValueError(f"prior={self.prior!r}: expected one of {', '.join(CLASS_PRIORS)}")
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def posterior_of_new(

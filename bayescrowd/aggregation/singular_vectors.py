@@ -27,6 +27,7 @@ from jaxtyping import Float
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from bayescrowd.aggregation.ordinal import CutScores, OrdinalAggregator, Pairs, linear_scores
+from bayescrowd.parameters import Seed
 
 __all__ = ["EigenRatio", "GhoshSVD", "gram_operator", "leading_eigenvector"]
 
@@ -58,7 +59,7 @@ class GhoshSVD(OrdinalAggregator):
         ['a', 'b', 'a', 'b']
     """
 
-    def __init__(self, *, seed: int = 0) -> None:
+    def __init__(self, *, seed: Seed = 0) -> None:
         self.seed = seed
 
     def _score(self, pairs: Pairs) -> CutScores:
@@ -98,13 +99,9 @@ class EigenRatio(OrdinalAggregator):
         True
     """
 
-    def __init__(self, *, algorithm: Literal[1, 2] = 2, seed: int = 0) -> None:
+    def __init__(self, *, algorithm: Literal[1, 2] = 2, seed: Seed = 0) -> None:
         self.algorithm = algorithm
         self.seed = seed
-
-    def _check_parameters(self) -> None:
-        if self.algorithm not in (1, 2):
-            raise ValueError(f"algorithm={self.algorithm!r}: expected 1 or 2")
 
     def _score(self, pairs: Pairs) -> CutScores:
         counts = pairs.matrix(pairs.n_labels)

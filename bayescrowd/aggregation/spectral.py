@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,17 +45,22 @@ from bayescrowd.aggregation.protocol import (
     incidence,
 )
 from bayescrowd.aggregation.smoothing import Smoothing
+from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints
+from bayescrowd.aggregation.worker_groups import (
+    N_GROUPS,
+    given_groups,
+    random_groups,
+    worker_units,
+)
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, NonNegative, Real, Seed, Tolerance
 
 __all__ = [
     "DegenerateMoments",
     "SpectralDawidSkene",
     "SpectralStart",
-    "random_groups",
     "spectral_start",
 ]
-
-N_GROUPS = 3
 
 _MAX_DRAWS = 10
 """A random partition with degenerate moments is drawn again, so often in all."""
@@ -129,16 +134,16 @@ class SpectralDawidSkene(Aggregator):
     def __init__(
         self,
         *,
-        partition: str | pd.Series | Mapping[Any, Any] = "random",
-        n_partitions: int = 1,
-        clip: float = 0.1,
+        partition: Literal["random"] | pd.Series | Mapping[Any, Any] = "random",
+        n_partitions: Count = 1,
+        clip: Annotated[float, Real(0, 0.5, without_least=True, without_most=True)] = 0.1,
         prior: Literal["learned", "uniform"] = "learned",
         smoothing: Smoothing = "flat",
-        pseudo_counts: float = 1.0,
+        pseudo_counts: NonNegative = 1.0,
         zeros: Literal["floor", "skip"] = "floor",
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.partition = partition
         self.n_partitions = n_partitions
@@ -152,7 +157,8 @@ class SpectralDawidSkene(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
+        if self.n_partitions > 1 and not isinstance(self.partition, str):
+            raise ValueError(f"n_partitions={self.n_partitions}: expected 1 for a given partition")
         starts, trouble = self._starts(ann)
         if not starts:
             warnings.warn(
@@ -182,22 +188,28 @@ class SpectralDawidSkene(Aggregator):
     ) -> tuple[list[tuple[Int[np.ndarray, " worker"], SpectralStart]], str]:
         """Groups and starts of the partitions asked for, and why others were given up."""
         found: list[tuple[Int[np.ndarray, " worker"], SpectralStart]] = []
-        given = None if isinstance(self.partition, str) else _given_groups(self.partition, ann)
+        given = None if isinstance(self.partition, str) else given_groups(self.partition, ann)
+        marks = fingerprints(ann, n_rounds=FOLD_ROUNDS)
+        units = worker_units(ann, marks.worker)
+        # The power method starts at random: in an order of the classes that no name decides.
+        order = np.argsort(marks.cls, kind="stable")
+        ordered = _with_classes_in(order, ann)
         n_draws = 1 if given is not None else self.n_partitions * _MAX_DRAWS
         trouble = ""
         for draw in range(n_draws):
             # Draw d of seed r is the same whatever n_partitions is.
             rng = np.random.default_rng([self.seed, draw])
-            groups = random_groups(rng, ann) if given is None else given
+            groups = random_groups(rng, units) if given is None else given
             try:
-                found.append((groups, spectral_start(rng, ann, groups, clip=self.clip)))
+                start = spectral_start(rng, ordered, groups, clip=self.clip)
+                found.append((groups, _with_names(start, np.argsort(order))))
             except DegenerateMoments as error:
                 trouble = str(error)
             if len(found) == self.n_partitions:
                 break
         return found, trouble
 
-    def _em(self, init: str | np.ndarray) -> DawidSkene:
+    def _em(self, init: Literal["majority"] | np.ndarray) -> DawidSkene:
         return DawidSkene(
             init=init,
             prior=self.prior,
@@ -208,34 +220,6 @@ class SpectralDawidSkene(Aggregator):
             tol=self.tol,
             seed=self.seed,
         )
-
-    def _check_parameters(self) -> None:
-        self._em("majority")._check_parameters()
-        if isinstance(self.partition, str) and self.partition != "random":
-            raise ValueError(f"partition={self.partition!r}: expected 'random' or worker -> group")
-        if self.n_partitions < 1:
-            raise ValueError(f"n_partitions={self.n_partitions}: expected at least 1")
-        if self.n_partitions > 1 and not isinstance(self.partition, str):
-            raise ValueError(f"n_partitions={self.n_partitions}: expected 1 for a given partition")
-        if not 0 < self.clip < 0.5:
-            raise ValueError(f"clip={self.clip}: expected a number between 0 and 0.5")
-
-
-def random_groups(rng: np.random.Generator, ann: Annotations) -> Int[np.ndarray, " worker"]:
-    """Three random groups of workers with about equally many labels.
-
-    Workers are ranked by their number of labels and each three neighbours drawn into different
-    groups. Ranks are settled by what workers said and not by their names or order.
-    """
-    marks = np.random.default_rng(0).random(ann.n_tasks * ann.n_classes)
-    shown = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
-    content = np.bincount(ann.worker_codes, marks[shown], minlength=ann.n_workers)
-    ranked = np.lexsort((content, ann.labels_per_worker))[::-1]
-    n_triples = -(-ann.n_workers // N_GROUPS)
-    draws = rng.permuted(np.tile(np.arange(N_GROUPS), (n_triples, 1)), axis=1).ravel()
-    groups = np.empty(ann.n_workers, dtype=np.int64)
-    groups[ranked] = draws[: ann.n_workers]
-    return groups
 
 
 def spectral_start(
@@ -396,6 +380,24 @@ def _summing_to_one(columns: Float[np.ndarray, "cls hidden"]) -> Float[np.ndarra
     return columns / np.where(sums != 0, sums, 1.0)
 
 
+def _with_classes_in(order: Int[np.ndarray, " cls"], ann: Annotations) -> Annotations:
+    """The same labels with the classes in this order."""
+    return Annotations.from_codes(
+        ann.task_codes,
+        ann.worker_codes,
+        np.argsort(order)[ann.label_codes],
+        tasks=ann.tasks,
+        workers=ann.workers,
+        classes=ann.classes[order],
+    )
+
+
+def _with_names(start: SpectralStart, place: Int[np.ndarray, " cls"]) -> SpectralStart:
+    """The start with the class at `place[k]` as class k, among the true and the observed."""
+    confusions = start.confusions[:, place][:, :, place]
+    return SpectralStart(np.ascontiguousarray(confusions), start.priors[place])
+
+
 def _named_by_gold(
     start: SpectralStart, ann: Annotations, fixed: Int[np.ndarray, " item"]
 ) -> SpectralStart:
@@ -420,18 +422,3 @@ def _named_by_crowd(found: Aggregation, start: SpectralStart) -> tuple[Aggregati
         counts=found.counts[:, hidden],
     )
     return renamed, SpectralStart(start.confusions[:, hidden], start.priors[hidden])
-
-
-def _given_groups(
-    partition: str | pd.Series | Mapping[Any, Any], ann: Annotations
-) -> Int[np.ndarray, " worker"]:
-    """The user's groups as 0, 1, 2, in the order of their names."""
-    given = pd.Series(partition)
-    positions = given.index.get_indexer(ann.workers)
-    if (positions < 0).any():
-        missing = ann.workers[int(np.flatnonzero(positions < 0)[0])]
-        raise ValueError(f"partition names no group for worker {missing!r}")
-    codes, names = pd.factorize(given.to_numpy()[positions], sort=True)
-    if len(names) != N_GROUPS or (codes < 0).any():
-        raise ValueError(f"partition has {len(names)} groups of these workers; expected {N_GROUPS}")
-    return codes.astype(np.int64)

@@ -11,15 +11,35 @@ for accidents, the same labels by the same workers, so that it does not matter w
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Int, UInt64
 
 from bayescrowd.annotations import Annotations
 
-__all__ = ["sampled_tasks", "task_fingerprints", "task_folds"]
+__all__ = [
+    "Fingerprints",
+    "fingerprints",
+    "sampled_tasks",
+    "task_fingerprints",
+    "task_folds",
+    "worker_contents",
+]
 
 FOLD_ROUNDS = 3
 """Of refinement: small crowds have many tasks that look alike at first sight."""
+
+
+class Fingerprints(NamedTuple):
+    """Numbers that are the same under any ids."""
+
+    task: UInt64[np.ndarray, " task"]
+    """Of each task."""
+    worker: UInt64[np.ndarray, " worker"]
+    """Of each worker."""
+    cls: UInt64[np.ndarray, " cls"]
+    """Of each class."""
 
 
 def sampled_tasks(ann: Annotations, n_labels: int) -> Int[np.ndarray, " task"]:
@@ -58,7 +78,14 @@ def task_folds(
 def task_fingerprints(
     ann: Annotations, fixed: Int[np.ndarray, " task"] | None = None, n_rounds: int = 0
 ) -> UInt64[np.ndarray, " task"]:
-    """A number per task, the same under any ids.
+    """A number per task, the same under any ids; the arguments are those of `fingerprints`."""
+    return fingerprints(ann, fixed, n_rounds).task
+
+
+def fingerprints(
+    ann: Annotations, fixed: Int[np.ndarray, " task"] | None = None, n_rounds: int = 0
+) -> Fingerprints:
+    """A number per task, per worker and per class, the same under any ids.
 
     Args:
         ann: the labels.
@@ -87,16 +114,26 @@ def task_fingerprints(
             of_label = _mixed(of_task[ann.task_codes] + of_answer[answer])
             of_worker = _mixed(_sums(of_label, ann.worker_codes, ann.n_workers))
             of_class = _mixed(_sums(of_label, ann.label_codes, ann.n_classes))
-    return of_task
+    return Fingerprints(of_task, of_worker, of_class)
+
+
+def worker_contents(ann: Annotations) -> UInt64[np.ndarray, " worker"]:
+    """A number per worker, equal where workers gave the same labels to the same tasks.
+
+    Unlike a fingerprint it depends on ids: only whether two are equal means something.
+    """
+    pair = ann.task_codes.astype(np.uint64) * np.uint64(ann.n_classes)
+    pair += ann.label_codes.astype(np.uint64)
+    return _sums(_mixed(pair), ann.worker_codes, ann.n_workers)
 
 
 def _labelled_in_order(
-    ann: Annotations, fingerprints: UInt64[np.ndarray, " task"]
+    ann: Annotations, of_task: UInt64[np.ndarray, " task"]
 ) -> Int[np.ndarray, " labelled"]:
     # Where symmetry leaves different tasks alike, those with the same labels stay together.
     pair = ann.worker_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
-    order = np.lexsort((_sums(_mixed(pair), ann.task_codes, ann.n_tasks), fingerprints))
+    order = np.lexsort((_sums(_mixed(pair), ann.task_codes, ann.n_tasks), of_task))
     return order[ann.labels_per_task[order] > 0]
 
 

@@ -32,6 +32,7 @@ from bayescrowd.aggregation.row_models import ClassPrior
 from bayescrowd.aggregation.simple_rows import is_right
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, Positive, Seed, Tolerance
 
 __all__ = ["TypeBase", "WorkerTypes", "WorkerTypesModel"]
 
@@ -73,12 +74,12 @@ class WorkerTypes(RowModelAggregator):
     def __init__(
         self,
         *,
-        n_types: int = 3,
-        strength: float = 8.0,
+        n_types: Count = 3,
+        strength: Positive = 8.0,
         prior: ClassPrior = "learned",
-        n_iter: int = 500,
-        tol: float = 1e-4,
-        seed: int = 0,
+        n_iter: Count = 500,
+        tol: Tolerance = 1e-4,
+        seed: Seed = 0,
     ) -> None:
         self.n_types = n_types
         self.strength = strength
@@ -88,10 +89,6 @@ class WorkerTypes(RowModelAggregator):
         self.seed = seed
 
     def _model(self) -> WorkerTypesModel:
-        if self.n_types < 1:
-            raise ValueError(f"n_types={self.n_types}: expected at least 1")
-        if not 0 < self.strength < np.inf:
-            raise ValueError(f"strength={self.strength}: expected a finite number above 0")
         return WorkerTypesModel(self.n_types, float(self.strength))
 
     def _keep(self, base: TypeBase, ann: Annotations) -> None:
@@ -128,7 +125,7 @@ class TypeBase(NamedTuple):
 class WorkerTypesModel(NamedTuple):
     """The model; see the module."""
 
-    n_types: int = 3
+    n_types: Count = 3
     """Number of types."""
     strength: float = 8.0
     """Pseudo-labels of the type in each row of a worker."""

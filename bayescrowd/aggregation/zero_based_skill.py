@@ -16,6 +16,8 @@ takes the one that comes first, and the iteration stops when it stands still.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
@@ -29,6 +31,7 @@ from bayescrowd.aggregation.protocol import (
     with_known,
 )
 from bayescrowd.annotations import Annotations
+from bayescrowd.parameters import Count, Real, Seed, Tolerance
 
 __all__ = ["ZeroBasedSkill"]
 
@@ -68,12 +71,12 @@ class ZeroBasedSkill(Aggregator):
     def __init__(
         self,
         *,
-        learning_rate: float = 1.0,
-        steps_to_reduce: int = 20,
-        reduction: float = 0.5,
-        n_iter: int = 100,
-        tol: float = 1e-5,
-        seed: int = 0,
+        learning_rate: Annotated[float, Real(0, 1, without_least=True)] = 1.0,
+        steps_to_reduce: Count = 20,
+        reduction: Annotated[float, Real(0, 1, without_least=True)] = 0.5,
+        n_iter: Count = 100,
+        tol: Tolerance = 1e-5,
+        seed: Seed = 0,
     ) -> None:
         self.learning_rate = learning_rate
         self.steps_to_reduce = steps_to_reduce
@@ -83,7 +86,6 @@ class ZeroBasedSkill(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        self._check_parameters()
         skills = np.full(ann.n_workers, 1.0 / ann.n_classes)
         rate = self.learning_rate
         trace: list[float] = []
@@ -107,19 +109,6 @@ class ZeroBasedSkill(Aggregator):
     ) -> Float[np.ndarray, "item cls"]:
         skills = np.append(self.skills_.to_numpy(), self._mean_skill)[known]
         return shares(_votes(ann, skills))
-
-    def _check_parameters(self) -> None:
-        if not 0 < self.learning_rate <= 1:
-            raise ValueError(f"learning_rate={self.learning_rate}: expected a number in (0, 1]")
-        if not 0 < self.reduction <= 1:
-            raise ValueError(f"reduction={self.reduction}: expected a number in (0, 1]")
-        if self.n_iter < 1 or self.steps_to_reduce < 1:
-            raise ValueError(
-                f"n_iter={self.n_iter}, steps_to_reduce={self.steps_to_reduce}: expected at "
-                "least 1 of each"
-            )
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def _votes(ann: Annotations, skills: Float[np.ndarray, " worker"]) -> Float[np.ndarray, "item cls"]:

@@ -90,9 +90,29 @@ class CurveJournal:
                 row = Row(**{**line, "selected": tuple(line["selected"])})
             except (KeyError, TypeError):
                 raise ValueError(f"{path}, line {number}: this is no line of a journal") from None
+            _check_row(row, path, number)
             self.rows[row[:4]] = row
         if n_whole < len(content):
             os.truncate(path, n_whole)  # or the next line would continue the torn one
+
+
+def _check_row(row: Row, path: Path, number: int) -> None:
+    """Refuse values of a wrong type, which would only fail where they are averaged."""
+    expected: dict[str, tuple[type, ...]] = {
+        "policy": (str,),
+        "n_features": (int,),
+        "budget": (int, float),
+        "repeat": (int,),
+        "error": (int, float),
+        "spent": (int, float),
+    }
+    for name, kinds in expected.items():
+        value = getattr(row, name)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            told = "text" if kinds == (str,) else "a number"
+            raise ValueError(f"{path}, line {number}: {name} is {value!r}; expected {told}")
+    if not all(isinstance(name, Hashable) for name in row.selected):
+        raise ValueError(f"{path}, line {number}: this is no line of a journal")
 
 
 def _line(content: dict[str, Any]) -> bytes:
@@ -102,7 +122,7 @@ def _line(content: dict[str, Any]) -> bytes:
 def _parsed(text: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict):
         raise ValueError(f"{path}, line {number}: this is no line of a journal")

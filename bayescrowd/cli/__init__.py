@@ -75,16 +75,20 @@ def _parser() -> Parser:
 
 def _guarded(args: object) -> int:
     """Run the chosen command; whatever goes wrong becomes one line and an exit code."""
+    from bayescrowd.vocabulary import options_in_messages
+
     try:
-        code: int = args.run(args)  # type: ignore[attr-defined]
-        sys.stdout.flush()
+        with options_in_messages():
+            code: int = args.run(args)  # type: ignore[attr-defined]
+        if sys.stdout is not None:  # None, if it was closed before we started
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         _discard_output()
         return NOBODY_READS
     except (ValueError, OSError) as error:
-        return _report(_described(error), BAD_INPUT)
+        return _report(_output_fault() or _described(error), BAD_INPUT)
     except Exception as error:
         kind = f"{type(error).__name__}: {error}".rstrip(": ")
         hint = "a fault of bayescrowd; BAYESCROWD_TRACEBACK=1 shows where"
@@ -105,6 +109,17 @@ def _described(error: ValueError | OSError) -> str:
         what = error.strerror[:1].lower() + error.strerror[1:]
         return f"{error.filename}: {what}" if error.filename else what
     return str(error) or type(error).__name__
+
+
+def _output_fault() -> str | None:
+    """Why standard output takes no more, if that is what went wrong."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        _discard_output()
+        return f"standard output: {_described(error)}"
+    return None
 
 
 def _one_line(message: str) -> str:

@@ -7,7 +7,6 @@ import json
 import sys
 import textwrap
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
@@ -23,6 +22,7 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
+from bayescrowd.cli.sampling import check_outputs
 from bayescrowd.cli.text import aligned, counted
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
     from bayescrowd.annotations import Annotations
     from bayescrowd.metrics import Scores
+    from bayescrowd.reading import KnownLabels
 
 __all__ = ["add_to"]
 
@@ -49,12 +50,15 @@ input:
   export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual names
   (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker and
   --label. Rows without a label are left out and counted.
+  Known labels of tasks without judgements are left out and counted, too. A task whose true class
+  nobody chose counts as wrong (--truth) or is not used (--gold), unless --classes names the class.
 
 output:
   A summary is printed. The results go where --out and --workers say, in the format of the
   extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet. '--out -' prints the table as
   CSV, and the summary on standard error; --json prints one JSON document with both tables and
-  no summary.
+  no summary. In CSV and TSV, text that a spreadsheet would run as a formula has an apostrophe in
+  front ('=x for =x), which is taken off on reading; --raw-cells does neither.
 
   per task:    task, label, probability (of that label), entropy (of the task's class
                probabilities, in nats), n_votes (judgements of the task)
@@ -131,7 +135,8 @@ class _Outcome(NamedTuple):
     annotations: Annotations
     estimator: Aggregator
     seconds: float
-    n_gold: int
+    gold: KnownLabels | None
+    truth: KnownLabels | None
     scores: Scores | None
     n_unscored: int
     """Tasks of the truth that were left out because the fit was told their label."""
@@ -155,16 +160,23 @@ def _run(args: argparse.Namespace) -> int:
 def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.cli.progress import iterations, stage
     from bayescrowd.metrics import score_table
-    from bayescrowd.reading import read_truth
+    from bayescrowd.reading import read_known_labels
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        known: dict[str, pd.Series | None] = {"gold": None, "truth": None}
+        known: dict[str, KnownLabels | None] = {"gold": None, "truth": None}
         for name in known:
             if path := getattr(args, name):
                 task, label = getattr(args, f"{name}_columns")
-                known[name] = read_truth(path, annotations, task=task, label=label, name=name)
-    gold, truth = known["gold"], known["truth"]
+                known[name] = read_known_labels(
+                    path,
+                    annotations,
+                    task=task,
+                    label=label,
+                    name=name,
+                    raw_cells=args.raw_cells,
+                )
+    gold, truth = (None if found is None else found.labels for found in known.values())
     n_unscored = 0
     if gold is not None and truth is not None:
         n_unscored = int(truth.index.isin(gold.index).sum())
@@ -183,7 +195,8 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         annotations=annotations,
         estimator=estimator,
         seconds=seconds,
-        n_gold=0 if gold is None else len(gold),
+        gold=known["gold"],
+        truth=known["truth"],
         scores=None if truth is None else score_table(estimator.probas_, truth),
         n_unscored=n_unscored,
         tasks=_task_table(estimator, annotations, every_class=args.probabilities),
@@ -193,23 +206,12 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
 
 def _check_files(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before any work is done."""
-    from bayescrowd.writing import check_table_target
-
     inputs, outputs = [args.labels, args.gold, args.truth], [args.out, args.workers]
     if inputs.count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
         raise ValueError("only one of --out -, --workers - and --json can print")
-    files = [Path(path).resolve() for path in (*inputs, *outputs) if path not in (None, "-")]
-    for path in outputs:
-        if path in (None, "-"):
-            continue
-        if files.count(Path(path).resolve()) > 1:
-            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
-        try:
-            check_table_target(path, overwrite=args.force)
-        except FileExistsError:
-            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+    check_outputs(inputs=inputs, tables=outputs, pictures=[], others=[], overwrite=args.force)
 
 
 def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
@@ -234,14 +236,14 @@ def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -
 
 def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.writing import write_table
+    from bayescrowd.writing import csv_text, write_table
 
     for path, table in ((args.out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
-            print(table.to_csv(index=False, lineterminator="\n"), end="")
+            print(csv_text(table, raw_cells=args.raw_cells), end="")
         elif path is not None:
             with stage(f"writing {path}"):
-                write_table(table, path, overwrite=args.force)
+                write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
 
 
 def _document(outcome: _Outcome) -> dict[str, Any]:
@@ -257,7 +259,9 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "n_workers": ann.n_workers,
             "n_classes": ann.n_classes,
             "n_dropped": ann.n_dropped,
-            "n_gold": outcome.n_gold,
+            "n_gold": _n_used(outcome.gold),
+            "gold": None if outcome.gold is None else outcome.gold.counts(),
+            "truth": None if outcome.truth is None else outcome.truth.counts(),
         },
         "fit": {
             "converged": bool(estimator.converged_),
@@ -272,6 +276,10 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
         "tasks": _records(outcome.tasks),
         "workers": _records(outcome.workers),
     }
+
+
+def _n_used(gold: KnownLabels | None) -> int:
+    return 0 if gold is None else len(gold.labels) - gold.n_unchosen
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -320,8 +328,8 @@ def _fit_lines(outcome: _Outcome) -> str:
         course = f"{state} after {counted(estimator.n_iter_, 'iteration')}, "
     fit = f"log-likelihood {estimator.log_likelihood_:,.1f} nats, {outcome.seconds:.2f} s"
     lines = [f"{outcome.method}: {course}{fit}"]
-    if outcome.n_gold:
-        lines.append(f"  {counted(outcome.n_gold, 'task')} held to the known label (gold)")
+    if n_gold := _n_used(outcome.gold):
+        lines.append(f"  {counted(n_gold, 'task')} held to the known label (gold)")
     if estimator.n_ties_:
         lines.append(f"  {counted(estimator.n_ties_, 'tie')} broken by the seed")
     if why := getattr(estimator, "why_", None):

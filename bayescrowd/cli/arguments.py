@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_METHOD",
     "METHODS",
+    "MOST",
     "Commands",
     "Parser",
+    "add_raw_cells",
     "add_reading_options",
     "comma_separated",
     "make_estimator",
@@ -56,6 +58,10 @@ METHODS = {
 
 DEFAULT_METHOD = "auto"
 """What is used unless the user says otherwise."""
+
+
+MOST = 2**32 - 1
+"""The largest integer an option takes; of a longer seed JAX would use 32 bits only."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -115,6 +121,17 @@ def add_reading_options(parser: Parser) -> None:
         default="keep",
         help="repeated judgements of one task by one worker; default: %(default)s",
     )
+    add_raw_cells(reading)
+
+
+def add_raw_cells(group: argparse._ActionsContainer) -> None:
+    """Declare that cells of CSV and TSV files are read and written as they are."""
+    group.add_argument(
+        "--raw-cells",
+        action="store_true",
+        help="neither put an apostrophe before text in CSV and TSV that a spreadsheet would run "
+        "as a formula (=, +, -, @ in front), nor take it off on reading",
+    )
 
 
 def read_labels(args: argparse.Namespace) -> Annotations:
@@ -129,6 +146,7 @@ def read_labels(args: argparse.Namespace) -> Annotations:
         label=args.label,
         classes=args.classes,
         duplicates=args.duplicates,
+        raw_cells=args.raw_cells,
     )
 
 
@@ -165,7 +183,13 @@ def _integer(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = least - 1
+        number = MOST + 1 if text.isdecimal() else least - 1  # more digits than Python reads
     if number < least:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected an integer of at least {least}")
+        raise argparse.ArgumentTypeError(f"{_shown(text)}: expected an integer of at least {least}")
+    if number > MOST:
+        raise argparse.ArgumentTypeError(f"{_shown(text)}: expected an integer of at most {MOST}")
     return number
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")

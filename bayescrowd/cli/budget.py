@@ -164,13 +164,13 @@ def _run_simulate(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace, curve: pd.DataFrame) -> None:
-    from bayescrowd.writing import write_table
+    from bayescrowd.writing import csv_text, write_table
 
     flat = curve.assign(selected=["|".join(map(str, names)) for names in curve["selected"]])
     if args.out == "-":
-        print(flat.to_csv(index=False, lineterminator="\n"), end="")
+        print(csv_text(flat, raw_cells=args.raw_cells), end="")
     elif args.out is not None:
-        write_table(flat, args.out, overwrite=args.force)
+        write_table(flat, args.out, overwrite=args.force, raw_cells=args.raw_cells)
     if args.plot is not None:
         from bayescrowd.plots.budget import budget_curves
 

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import Parser, comma_separated, natural_number, positive_number
+from bayescrowd.cli.arguments import (
+    Parser,
+    add_raw_cells,
+    comma_separated,
+    natural_number,
+    positive_number,
+)
 from bayescrowd.cli.sampling import check_outputs
 from bayescrowd.cli.text import counted
 
@@ -121,6 +127,7 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
         default=[],
         help="values that mean nothing is known, such as '?'",
     )
+    add_raw_cells(reading)
     crowd = parser.add_argument_group("crowd")
     crowd.add_argument("--noise", choices=("none", "uniform", "biased"), default="none")
     crowd.add_argument("--rate", type=_rate, metavar="R", help="share of wrong labels")
@@ -187,7 +194,11 @@ def read_table(args: argparse.Namespace) -> TableDataset:
             table = _published_table(args)
         else:
             table = read_labelled_table(
-                args.table, target=args.target, ignore=args.ignore, missing=args.missing
+                args.table,
+                target=args.target,
+                ignore=args.ignore,
+                missing=args.missing,
+                raw_cells=args.raw_cells,
             )
     if args.features > table.features.shape[1]:
         raise ValueError(

@@ -152,13 +152,13 @@ def _sampled(args: argparse.Namespace, annotations: Annotations, name: str) -> _
 
 
 def _write(args: argparse.Namespace, table: pd.DataFrame) -> None:
-    from bayescrowd.writing import new_file, write_table
+    from bayescrowd.writing import csv_text, new_file, write_table
 
     rows = table.rename_axis("model").reset_index()
     if args.out == "-":
-        print(rows.to_csv(index=False, lineterminator="\n"), end="")
+        print(csv_text(rows, raw_cells=args.raw_cells), end="")
     elif args.out is not None:
-        write_table(rows, args.out, overwrite=args.force)
+        write_table(rows, args.out, overwrite=args.force, raw_cells=args.raw_cells)
     if args.plot is not None:
         from matplotlib.figure import Figure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bayescrowd.file_tables import (
     Parquet,
     file_contents,
 )
-from bayescrowd.vocabulary import listed
+from bayescrowd.vocabulary import listed, refuse_indistinct
 
 __all__ = ["read_labelled_table"]
 
@@ -29,7 +29,12 @@ LEAST_ROWS_PER_VALUE = 2
 
 
 def read_labelled_table(
-    path: str, *, target: str, ignore: Sequence[str] = (), missing: Sequence[str] = ()
+    path: str,
+    *,
+    target: str,
+    ignore: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    raw_cells: bool = False,
 ) -> TableDataset:
     r"""Read a table; `description` says which columns were left out, and why.
 
@@ -38,6 +43,7 @@ def read_labelled_table(
         target: the column of the class.
         ignore: columns to leave out.
         missing: values that mean nothing is known; an empty field always does.
+        raw_cells: keep the apostrophe before text that a spreadsheet would run.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -51,7 +57,7 @@ def read_labelled_table(
         >>> table.features["beak"].isna().sum(), table.description
         (np.int64(1), 'left out, as they have one value: day')
     """
-    file = _table(path)
+    file = _table(path, raw_cells=raw_cells)
     for name in (target, *ignore):
         if name not in file.columns:
             raise ValueError(
@@ -64,6 +70,8 @@ def read_labelled_table(
     if frame.empty:
         raise ValueError(f"{file.source}: there are no rows under the header")
     columns = {name: _numbers_if_all_are(frame[name]) for name in wanted}
+    for name, column in columns.items():
+        _check_values(column, name, file)
     classes = columns.pop(target)
     _check_target(classes, target, file)
     left_out = [name for name, column in columns.items() if column.nunique() < 2]
@@ -76,14 +84,14 @@ def read_labelled_table(
     return TableDataset(features, classes, told, Path(path).stem, file.source)
 
 
-def _table(path: str) -> FileTable:
+def _table(path: str, *, raw_cells: bool) -> FileTable:
     source, data = file_contents(path)
     extension = Path(path.lower().removesuffix(".gz")).suffix
     if extension in (".parquet", ".pq"):
         return Parquet(source, data)
     if extension in (".jsonl", ".ndjson"):
         return JsonLines(source, data)
-    return DelimitedText(source, data, "\t" if extension in (".tsv", ".tab") else ",")
+    return DelimitedText(source, data, "\t" if extension in (".tsv", ".tab") else ",", raw_cells)
 
 
 def _frame(file: FileTable, names: list[str]) -> pd.DataFrame:
@@ -106,6 +114,20 @@ def _numbers_if_all_are(column: pd.Series) -> pd.Series:
     numbers = pd.to_numeric(column, errors="coerce")
     is_same = numbers.notna().equals(column.notna())
     return numbers if is_same and column.notna().any() else column.astype(object)
+
+
+def _check_values(column: pd.Series, name: str, file: FileTable) -> None:
+    """Refuse what a table cannot hold, and values that are written alike, such as 1 and '1'."""
+    try:
+        refuse_indistinct(pd.Index(column.dropna().unique()), "value")
+    except TypeError:
+        row, bad = next((i, v) for i, v in enumerate(column) if not isinstance(v, Hashable))
+        raise ValueError(
+            f"{file.source}: row {file.row_number(row)}, column {name!r}: found a "
+            f"{type(bad).__name__}; expected text, a number or a truth value"
+        ) from None
+    except ValueError as fault:
+        raise ValueError(f"{file.source}: column {name!r}: {fault}") from None
 
 
 def _check_target(classes: pd.Series, target: str, file: FileTable) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +41,9 @@ output:
   The shopping list for each new object: attribute, how many times, what that costs, and by how
   much it lowers the squared error; and the error to expect, with a 90 % interval from a model of
   the judgements. --out writes the list, --plot draws error against budget. --json prints one JSON
-  document and no summary.
+  document and no summary. Where the moments would have the judgements explain more than all of the
+  target's variance, the projected error is reported as infeasible (null in JSON, with the reason as
+  projection_problem), and a warning says why.
 
 exit codes:
   0 done, 2 bad input or usage, 1 a fault of ours
@@ -123,11 +128,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
     inputs = [args.judgements, args.targets, args.costs]
     if inputs.count("-") > 1:
         raise ValueError("only one file can be read from standard input")
-    files = [Path(path).resolve() for path in (*inputs, args.out, args.plot) if path is not None]
+    files = [os.path.realpath(path) for path in (*inputs, args.out, args.plot) if path is not None]
     for path, check in ((args.out, check_table_target), (args.plot, check_target)):
         if path is None:
             continue
-        if files.count(Path(path).resolve()) > 1:
+        if files.count(os.path.realpath(path)) > 1:
             raise ValueError(f"{path}: named twice; expected a file of its own for the output")
         try:
             check(path, overwrite=args.force)
@@ -147,27 +152,42 @@ def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | 
             value=args.value,
             worker=args.worker,
         )
-        target = read_targets(args.targets, object=args.object, target=args.target)
+        target = read_targets(
+            args.targets, object=args.object, target=args.target, objects=judgements.objects
+        )
         if args.costs is None:
             return judgements, target, None
-        return (
-            judgements,
-            target,
-            read_costs(args.costs, attribute=args.attribute, cost=args.cost),
+        costs = read_costs(
+            args.costs,
+            attribute=args.attribute,
+            cost=args.cost,
+            attributes=judgements.attributes,
         )
+        return judgements, target, costs
 
 
 def _fitted(
     args: argparse.Namespace, judgements: Judgements, target: pd.Series, costs: pd.Series | None
 ) -> MultiSelection:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.selection.multi_selection import MultiSelection
+    from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning, MultiSelection
 
     selector = MultiSelection(
         args.budget, method=args.method, costs=costs, search=args.search, average=args.average
     )
-    with stage("choosing"):
-        return selector.fit(judgements, target)
+    with stage("choosing"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleProjectionWarning)  # its advice is for Python
+        selector.fit(judgements, target)
+    if selector.projection_problem_ is not None:
+        advice = (
+            "--method full allows for correlations"
+            if args.method == "scoring"
+            else "more objects or fewer attributes help"
+        )
+        warnings.warn(
+            f"{selector.projection_problem_}; {advice}", InfeasibleProjectionWarning, stacklevel=2
+        )
+    return selector
 
 
 def _posterior(
@@ -237,15 +257,27 @@ def _document(
         "method": args.method,
         "search": args.search,
         "average": args.average,
-        "shopping_list": shopping.to_dict("records"),
+        "shopping_list": _records(shopping),
         "spent": float(shopping["cost"].sum()),
-        "projected_loss": float(loss.iloc[-1]),
+        "projected_loss": _finite(loss.iloc[-1]),
+        "projection_problem": selector.projection_problem_,
         "posterior_loss": _interval(posterior),
         "loss_without_judgements": float(loss.iloc[0]),
         "probability": PROBABILITY,
-        "losses": path.reset_index().to_dict("records"),
-        "attributes": selector.attributes_.reset_index().to_dict("records"),
+        "losses": _records(path.reset_index()),
+        "attributes": _records(selector.attributes_.reset_index()),
     }
+
+
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Rows for JSON, which has no NaN."""
+    return [
+        {name: _finite(value) for name, value in row.items()} for row in table.to_dict("records")
+    ]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _summary(
@@ -268,8 +300,8 @@ def _summary(
             _shortened(row.attribute),
             f"{row.times}",
             f"{row.cost:g}",
-            f"{row.adds:.4g}",
-            f"{row.share:.1%}",
+            _number(row.adds, ".4g"),
+            _number(row.share, ".1%"),
         ]
         for row in shopping.itertuples(index=False)
     ]
@@ -289,10 +321,15 @@ def _summary(
             f"{interval['lower']:.4g} to {interval['upper']:.4g}"
         )
     lines.append(
-        f"projected from moments: {loss.iloc[-1]:.4g}; without any judgement: {loss.iloc[0]:.4g}"
+        f"projected from moments: {_number(loss.iloc[-1], '.4g')}; without any judgement: "
+        f"{loss.iloc[0]:.4g}"
     )
     lines += [f"{path} written" for path in (args.out, args.plot) if path is not None]
     return "\n".join(lines)
+
+
+def _number(value: Any, form: str) -> str:
+    return "infeasible" if math.isnan(value) else format(value, form)
 
 
 def _shortened(value: Any, most: int = 40) -> str:

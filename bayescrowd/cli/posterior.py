@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from bayescrowd.annotations import Annotations
     from bayescrowd.metrics import Scores
     from bayescrowd.posterior.diagnostics import Diagnosis
+    from bayescrowd.reading import KnownLabels
 
 __all__ = ["add_to"]
 
@@ -128,7 +130,7 @@ class _Outcome(NamedTuple):
     post: Any
     seconds: float
     diagnosis: Diagnosis
-    truth: pd.Series | None
+    known: KnownLabels | None
     scores: Scores | None
     probas: pd.DataFrame
     tasks: pd.DataFrame
@@ -173,14 +175,21 @@ def _sampled(args: argparse.Namespace) -> _Outcome:
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import label_posterior, sample_posterior
     from bayescrowd.posterior.workers import worker_posterior
-    from bayescrowd.reading import read_truth
+    from bayescrowd.reading import read_known_labels
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        truth = None
+        known = None
         if args.truth is not None:
             task, label = args.truth_columns
-            truth = read_truth(args.truth, annotations, task=task, label=label)
+            known = read_known_labels(
+                args.truth,
+                annotations,
+                task=task,
+                label=label,
+                name="truth",
+                raw_cells=args.raw_cells,
+            )
     method = args.method or method_for(args.model)
     start = time.perf_counter()
     # What only a file has room for is drawn and kept only if there is one.
@@ -208,8 +217,8 @@ def _sampled(args: argparse.Namespace) -> _Outcome:
         post=post,
         seconds=seconds,
         diagnosis=diagnosis,
-        truth=truth,
-        scores=None if truth is None else score_table(probas, truth),
+        known=known,
+        scores=None if known is None else score_table(probas, known.labels),
         probas=probas,
         tasks=_task_table(probas, annotations),
         workers=workers.rename_axis("worker").reset_index(),
@@ -235,20 +244,24 @@ def _task_table(probas: pd.DataFrame, ann: Annotations) -> pd.DataFrame:
 def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
     from bayescrowd.cli.progress import stage
     from bayescrowd.posterior.container import save
-    from bayescrowd.writing import new_file, write_table
+    from bayescrowd.writing import csv_text, new_file, write_table
 
     for path, table in ((args.labels_out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
-            print(table.to_csv(index=False, lineterminator="\n"), end="")
+            print(csv_text(table, raw_cells=args.raw_cells), end="")
         elif path is not None:
-            write_table(table, path, overwrite=args.force)
+            write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
     if args.out is not None:
         with stage(f"writing {args.out}"):
             save(outcome.post, args.out, overwrite=args.force)
     if args.plot is not None:
         from bayescrowd.plots.posterior import posterior_overview
+        from bayescrowd.truth import TruthWarning
 
-        figure = posterior_overview(outcome.post, probas=outcome.probas, truth=outcome.truth)
+        truth = None if outcome.known is None else outcome.known.labels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruthWarning)  # said when the labels were scored
+            figure = posterior_overview(outcome.post, probas=outcome.probas, truth=truth)
         with new_file(args.plot, overwrite=args.force) as file:
             figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
 
@@ -260,7 +273,8 @@ def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
         "bayescrowd": __version__,
         "model": outcome.model,
         "method": outcome.method,
-        "input": counts_of(outcome.source, outcome.annotations),
+        "input": counts_of(outcome.source, outcome.annotations)
+        | {"truth": None if outcome.known is None else outcome.known.counts()},
         "sampling": {
             "chains": args.chains,
             "draws": args.draws,

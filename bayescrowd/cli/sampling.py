@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,13 +99,14 @@ def check_outputs(
     from bayescrowd.writing import check_table_target, check_target
 
     outputs = [*tables, *pictures, *others]
-    files = [Path(path).resolve() for path in (*inputs, *outputs) if path not in (None, "-")]
+    # realpath takes loops of links, which reading and writing then refuse by name
+    files = [os.path.realpath(path) for path in (*inputs, *outputs) if path and path != "-"]
     for path in outputs:
         if path is None or (path == "-" and path in tables):
             continue
         if path in pictures and Path(path).suffix.lower() not in PICTURES:
             raise ValueError(f"{path}: expected a name that ends in {', '.join(PICTURES)}")
-        if files.count(Path(path).resolve()) > 1:
+        if files.count(os.path.realpath(path)) > 1:
             raise ValueError(f"{path}: named twice; expected a file of its own for the output")
         check = check_table_target if path in tables else check_target
         try:

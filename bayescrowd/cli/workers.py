@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,11 +130,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if args.plot is not None and Path(args.plot).suffix.lower() not in PICTURES:
         raise ValueError(f"{args.plot}: expected a name that ends in {', '.join(PICTURES)}")
     outputs = [args.out, args.scores, args.plot]
-    files = [Path(path).resolve() for path in (args.labels, *outputs) if path not in (None, "-")]
+    files = [os.path.realpath(path) for path in (args.labels, *outputs) if path not in (None, "-")]
     for path in outputs:
         if path in (None, "-"):
             continue
-        if files.count(Path(path).resolve()) > 1:
+        if files.count(os.path.realpath(path)) > 1:
             raise ValueError(f"{path}: named twice; expected a file of its own for the output")
         check = check_target if path == args.plot else check_table_target
         try:
@@ -189,13 +190,13 @@ def _write(
     scores: pd.DataFrame,
     reduced: Annotations,
 ) -> None:
-    from bayescrowd.writing import new_file, write_table
+    from bayescrowd.writing import csv_text, new_file, write_table
 
     for path, table in ((args.out, reduced.to_frame()), (args.scores, scores)):
         if path == "-":
-            print(table.to_csv(index=False, lineterminator="\n"), end="")
+            print(csv_text(table, raw_cells=args.raw_cells), end="")
         elif path is not None:
-            write_table(table, path, overwrite=args.force)
+            write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
     if args.plot is not None:
         from matplotlib.figure import Figure
 

@@ -65,9 +65,13 @@ class Journal:
             try:
                 unit = Unit(line["part"], line["seed"])
                 values = {CellId(row, column): value for row, column, value in line["values"]}
-                self.records.setdefault(unit, Record(values, line["seconds"]))
+                hash(unit)
             except (KeyError, TypeError, ValueError):
                 raise _no_line(path, number) from None
+            for value in (*values.values(), line.get("seconds")):
+                if not isinstance(value, int | float) or isinstance(value, bool):
+                    raise ValueError(f"{path}, line {number}: {value!r} is not a number")
+            self.records.setdefault(unit, Record(values, line["seconds"]))
         if n_bytes < path.stat().st_size:
             os.truncate(path, n_bytes)  # or the next line would continue the torn one
         self._file = open(path, "ab")  # noqa: SIM115 - closed by __exit__
@@ -109,7 +113,7 @@ def _whole_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     for number, text in enumerate(content[:n_bytes].split(b"\n")[:-1], start=1):
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _no_line(path, number) from None
         if not isinstance(line, dict):
             raise _no_line(path, number)
@@ -128,7 +132,9 @@ def _check_header(found: dict[str, Any], expected: dict[str, Any], path: Path) -
                 f"{path} is of {key} {found.get(key)!r}, and this is {key} {expected[key]!r}"
             )
     if found.get("settings") != expected["settings"]:
-        old, new = found.get("settings") or {}, expected["settings"]
+        old, new = found.get("settings"), expected["settings"]
+        if not isinstance(old, dict):
+            raise _no_line(path, 1)
         changed = next(name for name in {**new, **old} if old.get(name) != new.get(name))
         raise ValueError(
             f"{path} was measured with other settings: {changed} had {old.get(changed)!r} and "

@@ -7,6 +7,7 @@ with an intercept on the averages is the predictor; the test objects have as man
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from bayescrowd.experiments.experiment import CellId
 from bayescrowd.experiments.outcome import Outcome
 from bayescrowd.selection.averages import Averages, Copies
 from bayescrowd.selection.judgements import Costs
-from bayescrowd.selection.multi_selection import MultiSelection
+from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning, MultiSelection
 from bayescrowd.selection.repeat_selector import RepeatSelector
 
 __all__ = [
@@ -79,14 +80,17 @@ def chosen_repeats(
     budgets: Sequence[float],
 ) -> dict[float, Int[np.ndarray, " attribute"]]:
     """How often a method asks for each attribute with each budget."""
-    if costs is None:
-        fitted = METHODS[method](max(budgets), None).fit(pilot, target)
-        return {budget: fitted.repeats_at(budget).to_numpy() for budget in budgets}
-    # With costs, the path of a budget is not the beginning of that of a larger one.
-    return {
-        budget: METHODS[method](budget, costs).fit(pilot, target).repeats_.iloc[-1].to_numpy()
-        for budget in budgets
-    }
+    with warnings.catch_warnings():
+        # Errors are measured on test objects; what is projected plays no part.
+        warnings.simplefilter("ignore", InfeasibleProjectionWarning)
+        if costs is None:
+            fitted = METHODS[method](max(budgets), None).fit(pilot, target)
+            return {budget: fitted.repeats_at(budget).to_numpy() for budget in budgets}
+        # With costs, the path of a budget is not the beginning of that of a larger one.
+        return {
+            budget: METHODS[method](budget, costs).fit(pilot, target).repeats_.iloc[-1].to_numpy()
+            for budget in budgets
+        }
 
 
 def errors_by_budget(

@@ -65,7 +65,8 @@ def _opt_ds(threshold: float, n_iter: int, seed: int) -> Aggregator:
 
 
 def _mv_ds(start: pd.DataFrame | str, n_iter: int) -> Aggregator:
-    return DawidSkene(init=start, n_iter=n_iter, **_EM)
+    # The text of a start is for an estimator that is described and never fitted.
+    return DawidSkene(init=start, n_iter=n_iter, **_EM)  # type: ignore[arg-type]
 
 
 _PARTS = {

@@ -29,8 +29,18 @@ class TrueModel(NamedTuple):
 
 
 def stagewise(n_components: int, **options: Any) -> StagewiseEM:
-    """Stagewise EM as in the paper's experiments: 20 iterations, no pseudo-counts."""
-    settings: dict[str, Any] = {"n_iter": 20, "tol": 0.0, "pseudo_counts": 0.0}
+    """Stagewise EM as in the paper's experiments: 20 iterations, no pseudo-counts.
+
+    Twins are moved apart in the coordinates of the paper. It does not say how far; with a step of
+    0.1 the informative sets of both crowds of table 1 are as large as published.
+    """
+    settings: dict[str, Any] = {
+        "n_iter": 20,
+        "tol": 0.0,
+        "pseudo_counts": 0.0,
+        "coordinates": "probability",
+        "step": 0.1,
+    }
     return StagewiseEM(n_components, **{**settings, **options})
 
 

@@ -41,6 +41,7 @@ from bayescrowd.aggregation.em import (
 from bayescrowd.feature_table import FeatureTable, as_feature_table
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.mixture.goodness import GoodnessOfFit, lack_of_fit, surprising_pairs
+from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance, check_parameters
 
 __all__ = ["MDPD", "MixtureSample"]
 
@@ -99,15 +100,15 @@ class MDPD(BaseEstimator):
 
     def __init__(
         self,
-        n_components: int,
+        n_components: Count,
         *,
-        init: str | np.ndarray | pd.DataFrame = "random",
-        n_init: int = 10,
+        init: Literal["random"] | np.ndarray | pd.DataFrame = "random",
+        n_init: Count = 10,
         prior: Literal["learned", "uniform"] = "learned",
-        pseudo_counts: float = 1.0,
-        n_iter: int = 500,
-        tol: float = 1e-7,
-        seed: int = 0,
+        pseudo_counts: NonNegative = 1.0,
+        n_iter: Count = 500,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.n_components = n_components
         self.init = init
@@ -125,7 +126,7 @@ class MDPD(BaseEstimator):
             data: see `bayescrowd.feature_table.as_feature_table`.
             y: ignored; for scikit-learn's pipelines.
         """
-        self._check_parameters()
+        check_parameters(self)
         table = as_feature_table(data)
         labels = _incidence(table, self.n_components)
         results = (self._run(labels, table, start) for start in range(self.n_init))
@@ -175,7 +176,7 @@ class MDPD(BaseEstimator):
         """Mean log-likelihood per item, nats; higher is better."""
         return float(self.score_samples(data).mean())
 
-    def sample(self, n: int, *, seed: int = 0) -> MixtureSample:
+    def sample(self, n: int, *, seed: Seed = 0) -> MixtureSample:
         """Draw items; entries are missing as often as `observed_rate_` says.
 
         Examples:
@@ -221,7 +222,7 @@ class MDPD(BaseEstimator):
             columns=self.features_,
         )
 
-    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: int = 0) -> GoodnessOfFit:
+    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: Seed = 0) -> GoodnessOfFit:
         """Compare `lack_of_fit_` with data drawn from the fit, refitted from where it stands.
 
         The drawn data have entries at the same places as the fitted ones.
@@ -364,22 +365,6 @@ class MDPD(BaseEstimator):
             below += np.where(inside, chances[symbol, component], 0.0)
             codes += inside & (draw >= below)
         return codes
-
-    def _check_parameters(self) -> None:
-        if self.n_components < 1:
-            raise ValueError(f"n_components={self.n_components}: expected at least 1")
-        if isinstance(self.init, str) and self.init != "random":
-            raise ValueError(f"init={self.init!r}: expected 'random' or P(component | item)")
-        if self.prior not in ("learned", "uniform"):
-            raise ValueError(f"prior={self.prior!r}: expected 'learned' or 'uniform'")
-        if not (np.isfinite(self.pseudo_counts) and self.pseudo_counts >= 0):
-            raise ValueError(f"pseudo_counts={self.pseudo_counts}: expected a finite number >= 0")
-        if self.n_init < 1 or self.n_iter < 1:
-            raise ValueError(
-                f"n_init={self.n_init}, n_iter={self.n_iter}: expected at least 1 of each"
-            )
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def _m_step(

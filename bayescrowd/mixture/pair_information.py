@@ -8,12 +8,15 @@ such questions:
 * A feature that no item lacks has one symbol too many: the indicator of its most frequent value
   is one minus the others. Only the others, and a column of ones, enter the product, and
   A = B E gives A' diag(r_k) A = E' (B' diag(r_k) B) E. For binary features that is a quarter of
-  the work, and rare values leave B sparse.
+  the work.
 * The products are symmetric, and computed as such (half the work).
 * The responsibilities of an item sum to one, so that the products sum to B' B, which never
   changes: one component, the heaviest, is the rest (K - 1 products instead of K; none for K = 1).
+* Where few features meet on an item, the products are all but empty: only what occurs is counted
+  (`co_occurrence.py`).
 
-Dense or sparse products are chosen by their cost. Memory is K + 1 square tables of symbols.
+The cheaper way is chosen. Dense products need K + 1 square tables of symbols, and quadratic time in
+their number; `scan_cost` says beforehand what a table will cost.
 
 An entry is the information of two features among the items that have both, times the share of
 such items: what co-occurrences of *missing* entries tell is not in it, since the mixture takes no
@@ -32,8 +35,9 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import chdtri, xlogy
 
 from bayescrowd.feature_table import FeatureTable
+from bayescrowd.mixture.co_occurrence import CoOccurrences
 
-__all__ = ["PairInformation", "Scan"]
+__all__ = ["PairInformation", "Scan", "ScanCost", "scan_cost"]
 
 _BLOCK_CELLS = 2**21
 """Most cells of a block of rows: a few of them fit the cache."""
@@ -41,11 +45,33 @@ _BLOCK_CELLS = 2**21
 _DENSE_ITEMS = 2_048
 """Items per dense product, so that the weighted copy stays small."""
 
-_SPARSE_COST = 30.0
-"""Time of a sparse multiplication over that of a dense one (measured: 20 to 60)."""
+_CELL_SECONDS = 4e-8
+"""Seconds per component and cell of a dense table of symbols: logarithms and sums (measured)."""
+
+_PRODUCT_SECONDS = 1e-10
+"""Seconds per component, item and cell of a dense product (measured)."""
+
+_LISTED_SECONDS = 3e-8
+"""Seconds per component and listed co-occurrence (measured)."""
+
+_LISTED_BYTES = 100
+"""Memory per listed co-occurrence while the list is made: six arrays of integers, and sorting."""
 
 _ROUNDING = 1e-9
 """Entries that differ by less than this fraction are equal: the first of them is the largest."""
+
+
+class ScanCost(NamedTuple):
+    """What looking at all pairs of a table will take."""
+
+    is_listed: bool
+    """Whether co-occurrences are listed, or counted in dense tables."""
+    n_pairs: int
+    """Co-occurrences of two entries on one item; or pairs of features, all of them."""
+    memory: int
+    """Bytes."""
+    seconds: float
+    """Of one scan, on a core of about 2024; within a factor of three."""
 
 
 class Scan(NamedTuple):
@@ -87,9 +113,11 @@ class PairInformation:
         self.n_items, self.n_features = table.n_items, table.n_features
         self._offsets = table.feature_offsets
         self._n_seen = _values_seen(table)
-        base, self._expansion = _reduced(table)
-        self._base = base.toarray() if _dense_is_faster(base) else base
-        self._unweighted = self._product(np.ones(self.n_items))
+        self._listed = CoOccurrences(table) if scan_cost(table, 2).is_listed else None
+        if self._listed is None:
+            base, self._expansion = _reduced(table)
+            self._base = base.toarray()
+            self._unweighted = self._product(np.ones(self.n_items))
 
     def scan(
         self, responsibilities: Float[np.ndarray, "item component"], *, level: float = 0.0
@@ -105,22 +133,22 @@ class PairInformation:
         critical = self._critical_values(len(weights), level)
         best, entry = 0.0, (0, 0, 0)
         max_norm = total = 0.0
-        for rows, columns, information in self._blocks(responsibilities):
+        for first, second, information in self._blocks(responsibilities):
             mean = information.sum(axis=0) / self.n_items
-            max_norm = max(max_norm, float(mean.max()))
+            max_norm = max(max_norm, float(mean.max(initial=0.0)))
             total += float(mean.sum())
             if level > 0:
                 # Twice the information times the items is chi-square for independent features.
-                needed = critical[np.multiply.outer(self._n_seen[rows], self._n_seen[columns])]
+                needed = critical[self._n_seen[first] * self._n_seen[second]]
                 information[2 * information < needed] = 0.0
             # A component that has lost its items has no information either.
-            information /= np.maximum(weights, np.finfo(float).tiny)[:, None, None]
-            largest = float(information.max())
+            information /= np.maximum(weights, np.finfo(float).tiny)[:, None]
+            largest = float(information.max(initial=0.0))
             if largest > best * (1 + _ROUNDING):
                 found = int(np.argmax(information >= largest * (1 - _ROUNDING)))
-                component, i, j = np.unravel_index(found, information.shape)
+                component, place = np.unravel_index(found, information.shape)
                 best = largest
-                entry = (rows.start + int(i), columns.start + int(j), int(component))
+                entry = (int(first[place]), int(second[place]), int(component))
         return Scan(*entry, best, max_norm, total)
 
     def matrix(
@@ -128,14 +156,27 @@ class PairInformation:
     ) -> Float[np.ndarray, "feature feature"]:
         """I(Xi; Xj | Y) of all pairs, nats; zero on the diagonal."""
         out = np.zeros((self.n_features, self.n_features))
-        for rows, columns, information in self._blocks(responsibilities):
-            out[rows, columns] = information.sum(axis=0) / self.n_items
+        for first, second, information in self._blocks(responsibilities):
+            out[first, second] = information.sum(axis=0) / self.n_items
         return out + out.T
 
     def _blocks(
         self, responsibilities: Float[np.ndarray, "item component"]
-    ) -> Iterator[tuple[slice, slice, Float[np.ndarray, "component row column"]]]:
-        """Items times information of the pairs i < j, zero elsewhere, some rows at a time."""
+    ) -> Iterator[
+        tuple[
+            Int[np.ndarray, " pair"],
+            Int[np.ndarray, " pair"],
+            Float[np.ndarray, "component pair"],
+        ]
+    ]:
+        """Features i < j of some pairs, sorted, and items times information in each component."""
+        if self._listed is not None:
+            yield (
+                self._listed.first,
+                self._listed.second,
+                self._listed.information(responsibilities),
+            )
+            return
         products = self._products(responsibilities)
         n_symbols = int(self._offsets[-1])
         per_feature = max(1, n_symbols // self.n_features)
@@ -143,11 +184,11 @@ class PairInformation:
         for start in range(0, self.n_features, step):
             rows = slice(start, min(start + step, self.n_features))
             columns = slice(start, self.n_features)
+            first, second = np.nonzero(_above_diagonal(rows, columns))
             information = np.stack(
-                [self._information(product, rows, columns) for product in products]
+                [self._information(product, rows, columns)[first, second] for product in products]
             )
-            information[:, ~_above_diagonal(rows, columns)] = 0.0
-            yield rows, columns, information
+            yield first + start, second + start, information
 
     def _information(
         self, product: Float[np.ndarray, "base base"], rows: slice, columns: slice
@@ -187,9 +228,6 @@ class PairInformation:
 
     def _product(self, weights: Float[np.ndarray, " item"]) -> Float[np.ndarray, "base base"]:
         roots = np.sqrt(np.maximum(weights, 0.0))
-        if scipy.sparse.issparse(self._base):
-            weighted = scipy.sparse.diags(roots) @ self._base
-            return (weighted.T @ weighted).toarray()
         total = np.zeros((self._base.shape[1],) * 2)
         for first in range(0, self.n_items, _DENSE_ITEMS):
             items = slice(first, first + _DENSE_ITEMS)
@@ -210,6 +248,32 @@ class PairInformation:
                 freedom = max((a - 1) * (b - 1), 1)
                 out[a * b] = max(out[a * b], float(chdtri(freedom, level / n_tests)))
         return out
+
+
+def scan_cost(table: FeatureTable, n_components: int) -> ScanCost:
+    """What one scan of a table takes, by the cheaper way, before anything is computed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from bayescrowd.feature_table import as_feature_table
+        >>> crowd = as_feature_table(np.random.default_rng(0).integers(2, size=(1000, 100)))
+        >>> cost = scan_cost(crowd, 3)
+        >>> cost.is_listed, cost.n_pairs, round(cost.memory / 1e6, 1)
+        (False, 4950, 1.1)
+    """
+    lengths = np.diff(table.offsets).astype(float)
+    n_listed = float((lengths * (lengths - 1)).sum() / 2)
+    listed_seconds = n_components * n_listed * _LISTED_SECONDS
+    # Of a complete feature, one value need not be counted.
+    n_base = table.n_symbols + 1 - int((table.observed_share > 1 - _ROUNDING).sum())
+    cells = float(table.n_symbols) ** 2 / 2
+    products = float(table.n_items) * float(n_base) ** 2 / 2
+    seconds = n_components * (cells * _CELL_SECONDS + products * _PRODUCT_SECONDS)
+    memory = 8 * ((n_components + 1) * n_base**2 + table.n_items * n_base)
+    if listed_seconds < seconds:
+        return ScanCost(True, int(n_listed), int(n_listed * _LISTED_BYTES), listed_seconds)
+    n_pairs = table.n_features * (table.n_features - 1) // 2
+    return ScanCost(False, n_pairs, memory, seconds)
 
 
 def _values_seen(table: FeatureTable) -> Int[np.ndarray, " feature"]:
@@ -246,11 +310,6 @@ def _reduced(
     value = np.concatenate([np.full(len(entry[0]), entry[2]) for entry in entries])
     expansion = scipy.sparse.csc_matrix((value, (row, column)), shape=(n_kept + 1, table.n_symbols))
     return base, expansion
-
-
-def _dense_is_faster(base: scipy.sparse.csr_matrix) -> bool:
-    pairs = float(np.square(np.diff(base.indptr).astype(float)).sum())
-    return _SPARSE_COST * pairs > base.shape[0] * float(base.shape[1]) ** 2
 
 
 def _above_diagonal(rows: slice, columns: slice) -> Bool[np.ndarray, "row column"]:

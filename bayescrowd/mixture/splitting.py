@@ -21,19 +21,37 @@ better by the factor 1 + e_i e_j, which draws items from the other components:
     dJ_m(a, b) = e_i(a) e_j(b) * sum over items with (a, b) of r_k ([m = k] - r_m)
 
 where pmi_m is the pointwise mutual information in component m; with a single component there is
-nothing to draw. Departure from the paper: it sums the information of all pairs, here the function
+nothing to draw.
+
+'Fastest' depends on how a change is measured. In the paper's coordinates, probabilities, a value
+with probability mu_v weighs 1 / mu_v: a single coincidence of two values of frequency f has a
+curvature of the order of 1 / (n f^2), and wins over any dependence of frequent values. In Fisher's
+coordinates, d / sqrt(mu), lengths are those of Fisher's information metric, the weight is
+1 / sqrt(mu_v), and no curvature exceeds that of two equal features. In both, a value that the
+component is not expected to show on `SHOWN` of its items is no direction at all. (Its log
+probability is floored, not minus infinity: to compare the probability with zero would let it pass.)
+
+Departure from the paper: it sums the information of all pairs, here the function
 is that of the chosen pair, the largest term. The other terms depend on the twins only through
 which items they take, and most of them are sampling noise.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["Direction", "moved_apart", "split_direction", "split_hessian"]
+__all__ = ["SHOWN", "Coordinates", "Direction", "moved_apart", "split_direction", "split_hessian"]
+
+Coordinates = Literal["probability", "fisher"]
+
+SHOWN = 0.5
+"""Items with both features, in expectation, on which a component must show a value to move it."""
+
+_ABSENT = 1e-15
+"""A component whose items are all but gone shows a value if its share of them is above this."""
 
 
 class Direction(NamedTuple):
@@ -42,7 +60,8 @@ class Direction(NamedTuple):
     first: Float[np.ndarray, " first_value"]
     """Change of the profile on feature i; sums to zero."""
     second: Float[np.ndarray, " second_value"]
-    """Change of the profile on feature j; sums to zero. Both together have length one."""
+    """Change of the profile on feature j; sums to zero. Both together have length one in the
+    coordinates, or zero if the component shows no two values of either feature."""
     curvature: float
     """Second derivative of I(Xi; Xj | Y) along it, nats; negative if the two are dependent."""
 
@@ -53,15 +72,20 @@ def split_direction(
     responsibilities: Float[np.ndarray, "item component"],
     component: int,
     profiles: tuple[Float[np.ndarray, " first_value"], Float[np.ndarray, " second_value"]],
+    *,
+    coordinates: Coordinates = "probability",
 ) -> Direction:
     """The direction in which the conditional information of two features falls fastest.
 
     Args:
         first: the value of feature i on each item, one-hot; zero where missing.
         second: the value of feature j on each item.
-        responsibilities: P(component | item) before the duplication.
+        responsibilities: P(component | item) before the duplication, with both features among
+            those that the items are assigned by: the twins' changes act on nothing else.
         component: the one to duplicate.
         profiles: P(value | component) of the two features in it.
+        coordinates: in which changes have their length: 'probability', as in the paper, or
+            'fisher'.
 
     Examples:
         Two equal coins: one twin takes the heads of both, the other the tails.
@@ -75,14 +99,20 @@ def split_direction(
         >>> round(found.curvature, 6)
         -4.0
     """
-    hessian = split_hessian(first, second, responsibilities, component, profiles)
+    hessian = split_hessian(
+        first, second, responsibilities, component, profiles, coordinates=coordinates
+    )
     curvatures, directions = np.linalg.eigh(hessian)
-    direction = directions[:, 0]
+    # An eigenvector of a curvature that is zero may stand across the simplex.
+    unit, tangent = _frame(first, second, responsibilities, component, profiles, coordinates)
+    direction = tangent @ directions[:, 0]
     # Either sign will do; take the one that raises the first value that moves much.
     largest = np.abs(direction).max()
-    direction = direction * np.sign(direction[np.abs(direction) > 0.9 * largest][0])
+    if largest > 0:
+        direction *= np.sign(direction[np.abs(direction) > 0.9 * largest][0])
+    change = unit * direction
     n_first = first.shape[1]
-    return Direction(direction[:n_first], direction[n_first:], float(curvatures[0]))
+    return Direction(change[:n_first], change[n_first:], float(curvatures[0]))
 
 
 def split_hessian(
@@ -91,25 +121,23 @@ def split_hessian(
     responsibilities: Float[np.ndarray, "item component"],
     component: int,
     profiles: tuple[Float[np.ndarray, " first_value"], Float[np.ndarray, " second_value"]],
+    *,
+    coordinates: Coordinates = "probability",
 ) -> Float[np.ndarray, "value value"]:
     """Second derivatives of I(Xi; Xj | Y), nats, in the changes (d_i, d_j) of the profiles.
 
     Changes that do not sum to zero over the values of a feature, and changes of values that the
-    component does not have, are projected out. The arguments are those of `split_direction`.
+    component does not show, are projected out. The arguments are those of `split_direction`.
     """
+    unit, tangent = _frame(first, second, responsibilities, component, profiles, coordinates)
     n_items = len(first)
     both = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
     first, second, responsibilities = first[both], second[both], responsibilities[both]
     form = _apart(_joint(first, second, responsibilities[:, component]))
     form += _drawn(first, second, responsibilities, component)
-    profile = np.concatenate(profiles)
-    has = profile > 0
-    scale = np.where(has, 1.0 / np.where(has, profile, 1.0), 0.0)
-    tangent = np.zeros_like(form)
-    n_first = first.shape[1]
-    tangent[:n_first, :n_first] = _centring(has[:n_first])
-    tangent[n_first:, n_first:] = _centring(has[n_first:])
-    return tangent @ (scale[:, None] * form * scale) @ tangent / n_items
+    # One unit of a coordinate biases the coin of the twins by this much.
+    bias = np.divide(unit, np.concatenate(profiles), out=np.zeros_like(unit), where=unit > 0)
+    return tangent @ (bias[:, None] * form * bias) @ tangent / n_items
 
 
 def moved_apart(
@@ -130,6 +158,35 @@ def moved_apart(
     shift = min(step, 0.5 * room) * change
     forth, back = np.maximum(profile + shift, 0.0), np.maximum(profile - shift, 0.0)
     return forth / forth.sum(), back / back.sum()
+
+
+def _frame(
+    first: Float[np.ndarray, "item first_value"],
+    second: Float[np.ndarray, "item second_value"],
+    responsibilities: Float[np.ndarray, "item component"],
+    component: int,
+    profiles: tuple[Float[np.ndarray, " first_value"], Float[np.ndarray, " second_value"]],
+    coordinates: str,
+) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, "value value"]]:
+    """Probability per unit of each coordinate, and the projection on changes that are allowed."""
+    joint = _joint(first, second, responsibilities[:, component])
+    shown = [_shown(joint.sum(axis=1)), _shown(joint.sum(axis=0))]
+    units = [
+        np.where(has, np.sqrt(profile) if coordinates == "fisher" else 1.0, 0.0)
+        for has, profile in zip(shown, profiles, strict=True)
+    ]
+    n_first = first.shape[1]
+    tangent = np.zeros((n_first + second.shape[1],) * 2)
+    tangent[:n_first, :n_first] = _centring(shown[0], units[0])
+    tangent[n_first:, n_first:] = _centring(shown[1], units[1])
+    return np.concatenate(units), tangent
+
+
+def _shown(expected: Float[np.ndarray, " value"]) -> Bool[np.ndarray, " value"]:
+    """Values that a component shows on enough items; of a component that has few, the top two."""
+    second_largest = np.sort(expected)[-2:][0]
+    least = max(min(SHOWN, second_largest), _ABSENT * expected.sum(), np.finfo(float).tiny)
+    return expected >= least
 
 
 def _joint(
@@ -191,7 +248,10 @@ def _pointwise(
     return np.log(ratio)
 
 
-def _centring(has: Bool[np.ndarray, " value"]) -> Float[np.ndarray, "value value"]:
-    """Projection on the changes of these values that sum to zero."""
-    chosen = has.astype(float)
-    return np.diag(chosen) - np.outer(chosen, chosen) / max(chosen.sum(), 1.0)
+def _centring(
+    shown: Bool[np.ndarray, " value"], unit: Float[np.ndarray, " value"]
+) -> Float[np.ndarray, "value value"]:
+    """Projection on the changes of these values whose probabilities sum to zero."""
+    return np.diag(shown.astype(float)) - np.outer(unit, unit) / max(
+        float(unit @ unit), np.finfo(float).tiny
+    )

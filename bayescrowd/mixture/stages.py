@@ -21,6 +21,12 @@ Nothing is drawn at random. Where the paper is silent or is departed from:
 * Late members of S are often noise, as the paper remarks of its own run. `level` keeps out the
   pairs that independent features would show by chance: S is then smaller and purer, but the
   mixture no better, since few wrong members do little harm.
+* The paper perturbs 'with regard to the free parameters', probabilities, which lets rare values
+  win (`splitting.py`); in Fisher's coordinates they do not, but on the dog crowd only steps near
+  0.2 end in a good maximum (0.1: 34 % errors, 0.2: 17 %, 0.4: 35 %). By default the algorithm runs
+  in both, and the mixture with the higher likelihood is kept (`coordinates`).
+* The Hessian of a split is taken after i and j have entered S, as the paper orders it, since only
+  then does it describe what moving the twins on i and j does to the E-step.
 * A trace of pseudo-counts keeps values that a component has not shown possible (`pseudo_counts`).
 
 A missing entry says nothing: it leaves the products, and pairs are looked at where both features
@@ -29,8 +35,9 @@ are present. The paper's fixed rate of missing entries is the same in all compon
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse
@@ -39,13 +46,34 @@ from scipy.special import logsumexp, softmax
 
 from bayescrowd.aggregation.em import Estimate, Incidence, Sweep, log_floored
 from bayescrowd.feature_table import FeatureTable
-from bayescrowd.mixture.pair_information import PairInformation, Scan
-from bayescrowd.mixture.splitting import moved_apart, split_direction
+from bayescrowd.mixture.pair_information import PairInformation, Scan, scan_cost
+from bayescrowd.mixture.splitting import Coordinates, moved_apart, split_direction
 
-__all__ = ["Record", "StagewiseResult", "State", "incidence_of", "maximisation", "stagewise_em"]
+__all__ = [
+    "ExpensiveFitWarning",
+    "Record",
+    "StagewiseResult",
+    "State",
+    "incidence_of",
+    "maximisation",
+    "stagewise_em",
+]
+
+MUCH_MEMORY = 10**9
+"""Bytes from which on a fit says what it will take before it begins."""
+
+MUCH_TIME = 120.0
+"""Seconds from which on it says so."""
 
 _NOTHING = 1e-12
 """An entry this small, in nats, is rounding."""
+
+_ROUNDING = 1e-9
+"""Likelihoods that differ by less than this fraction are equal."""
+
+
+class ExpensiveFitWarning(UserWarning):
+    """A fit that is about to begin will take much memory or time."""
 
 
 class State(NamedTuple):
@@ -91,6 +119,7 @@ def stagewise_em(
     *,
     split: str = "while-missing",
     level: float = 0.0,
+    coordinates: str = "best",
     step: float = 0.2,
     pseudo_counts: float = 0.01,
     n_iter: int = 100,
@@ -112,10 +141,65 @@ def stagewise_em(
         >>> sorted(found.informative), found.converged
         ([20, 21, 22, 23], True)
     """
+    _warn_of_cost(table, n_components, n_iter * (2 if coordinates == "best" else 1))
     pairs = PairInformation(table)
     symbols = _Symbols(table)
     m_step = maximisation(table, pseudo_counts)
-    posterior = np.ones((table.n_items, 1))
+    runs = [
+        _grow(
+            symbols,
+            pairs,
+            m_step,
+            n_components,
+            split=split,
+            level=level,
+            coordinates=metric,
+            step=step,
+            n_iter=n_iter,
+            tol=tol,
+        )
+        for metric in get_args(Coordinates)
+        if coordinates in (metric, "best")
+    ]
+    best = runs[0]
+    for run in runs[1:]:
+        before, now = (result.records[-1].log_likelihood for result in (best, run))
+        if now > before + _ROUNDING * abs(before):
+            best = run
+    return best
+
+
+def _warn_of_cost(table: FeatureTable, n_components: int, n_scans: int) -> None:
+    cost = scan_cost(table, n_components)
+    if cost.memory < MUCH_MEMORY and n_scans * cost.seconds < MUCH_TIME:
+        return
+    what = "pairs of entries on one item" if cost.is_listed else "pairs of features"
+    warnings.warn(
+        f"stagewise EM is about to look at {cost.n_pairs:,} {what} in each iteration: about "
+        f"{cost.memory / 1e9:.1f} GB of memory and {cost.seconds:.1f} seconds each time, at most "
+        f"{n_scans * cost.seconds / 60:.0f} minutes for {n_scans} iterations. Fewer features "
+        "(bayescrowd.MutualInformationSelector), coordinates='probability' or a smaller n_iter "
+        "take less",
+        ExpensiveFitWarning,
+        stacklevel=4,
+    )
+
+
+def _grow(
+    symbols: _Symbols,
+    pairs: PairInformation,
+    m_step: Callable[[Sweep, Estimate | None], Estimate],
+    n_components: int,
+    *,
+    split: str,
+    level: float,
+    coordinates: Coordinates,
+    step: float,
+    n_iter: int,
+    tol: float,
+) -> StagewiseResult:
+    """Algorithm 1 with the splits of one metric."""
+    posterior = np.ones((symbols.table.n_items, 1))
     state = State(m_step(symbols.sweep(posterior), None), ())
     records: list[Record] = []
     converged = False
@@ -132,9 +216,9 @@ def stagewise_em(
         new = _new_features(scan, state)
         is_split = n_missing > 0 and (split == "while-missing" or len(new) > 0)
         records.append(_record(symbols, state, scan, is_split=is_split))
-        if is_split:
-            state = _split(symbols, state, now, scan, step)
         state = state._replace(informative=state.informative + new)
+        if is_split:
+            state = _split(symbols, state, scan, coordinates, step)
         posterior = symbols.posterior(state)
         state = state._replace(estimate=m_step(symbols.sweep(posterior), state.estimate))
         converged = n_missing == 0 and len(new) == 0 and _has_settled(records, tol)
@@ -223,11 +307,14 @@ class _Symbols:
 def _split(
     symbols: _Symbols,
     state: State,
-    posterior: Float[np.ndarray, "item component"],
     scan: Scan,
+    coordinates: Coordinates,
     step: float,
 ) -> State:
-    """Duplicate the chosen component, half the weight each, and move the twins apart."""
+    """Duplicate the chosen component, half the weight each, and move the twins apart.
+
+    The chosen pair is in S already, so that items are assigned by it.
+    """
     chosen = [symbols.of_features((f,)) for f in (scan.first, scan.second)]
     old = state.estimate
     profiles = np.exp(old.log_table[:, scan.component])
@@ -235,9 +322,10 @@ def _split(
     direction = split_direction(
         symbols.shown(scan.first),
         symbols.shown(scan.second),
-        posterior,
+        symbols.posterior(state),
         scan.component,
         (first, second),
+        coordinates=coordinates,
     )
     log_table = np.column_stack([old.log_table, old.log_table[:, scan.component]])
     for own, profile, change in zip(chosen, (first, second), direction[:2], strict=True):

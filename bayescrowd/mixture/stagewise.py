@@ -7,7 +7,7 @@ interface of a mixture, and on judgements that of an aggregator.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,17 @@ from bayescrowd.mixture.stages import (
     incidence_of,
     maximisation,
     stagewise_em,
+)
+from bayescrowd.mixture.vote_start import WorseThanVotesWarning, compare_starts
+from bayescrowd.parameters import (
+    Count,
+    NonNegative,
+    Positive,
+    Real,
+    Seed,
+    Tolerance,
+    Whole,
+    check_parameters,
 )
 
 __all__ = ["StagewiseEM", "match_votes"]
@@ -55,8 +66,11 @@ class StagewiseEM(MDPD):
     (`Annotations`, or a table with the columns task, worker, label) whose classes are as many as
     the components, it is an aggregator as well: components are matched to classes such that votes
     go up with them (no truth is needed, but the crowd's votes must not mislead as a whole), and
-    `labels_`, `probas_` and the description of workers are those of all aggregators. With another
-    number of components, workers are features like any other.
+    `labels_`, `probas_` and the description of workers are those of all aggregators. A class that
+    nobody has chosen gets no component. The fit is then compared with the same mixture started
+    from votes, and `WorseThanVotesWarning` says if votes explain the labels better, which happens
+    where few workers share tasks. With another number of components, workers are features like any
+    other.
 
     Args:
         n_components: number of components, at least 2.
@@ -68,10 +82,16 @@ class StagewiseEM(MDPD):
         predict_with: features that items are assigned by: 'all', or the 'informative'.
         level: only pairs that independent features would show with at most this probability, all
             pairs together, enter the informative set; 0 lets the largest in, as the paper does.
-        step: how far twins are moved apart, in probability (Euclidean length over both features).
-            Any from 0.1 to 0.3 gives as many informative workers of bluebird as published, 11.
+        coordinates: in which the twins of a split are moved apart: 'probability', as in the paper;
+            'fisher', in which rare values do not attract the split; or 'best', both, keeping the
+            mixture with the higher likelihood, at twice the cost.
+        step: how far twins are moved apart (Euclidean length over both features, in these
+            coordinates). Any from 0.1 to 0.3 gives as many informative workers of bluebird as
+            published, 11.
         pseudo_counts: pseudo-observations per feature and component, spread as the feature's
             values are over all items; 0 is maximum likelihood.
+        fallback: 'votes' starts the mixture from the shares of votes where these explain the labels
+            better (`start_`, `comparison_`), and predicts with all workers; None only warns.
         n_iter: most iterations; the paper runs 20.
         tol: stop when the informative set stays and the largest conditional information moves by
             less than this fraction of itself; 0 runs n_iter.
@@ -85,6 +105,9 @@ class StagewiseEM(MDPD):
             entry I(Xi; Xj | Y = k), and whether it was split.
         weights_, profiles_, responsibilities_, log_likelihood_, ...: see `MDPD`; components stand
             in the order in which they were split off, or in that of their classes.
+        start_: on judgements only, 'stages', or 'votes' after a fallback.
+        comparison_: on judgements only, log-likelihoods of the mixtures started from either; see
+            `bayescrowd.mixture.vote_start.StartComparison`.
         labels_, probas_, priors_, confusions_, worker_quality_: on judgements only; see
             `bayescrowd.aggregation.protocol.Aggregator`.
         aggregator_: on judgements only, the same as an aggregator, for pictures and comparisons.
@@ -94,7 +117,7 @@ class StagewiseEM(MDPD):
         >>> crowd = bc.simulate.sparse_crowd(500, 40, alpha=0.2, accuracy=0.75, seed=3)
         >>> est = bc.StagewiseEM(n_components=3, level=0.05).fit(crowd.annotations)
         >>> est.informative_.to_list()  # of the workers 0 to 7, who know something
-        [5, 7, 1, 4, 6]
+        [5, 7, 1, 4, 3, 6]
         >>> round(bc.metrics.error_rate(est.probas_, crowd.truth), 2)
         0.04
         >>> vote = bc.MajorityVote().fit(crowd.annotations)
@@ -112,25 +135,29 @@ class StagewiseEM(MDPD):
 
     def __init__(
         self,
-        n_components: int,
+        n_components: Annotated[int, Whole(2)],
         *,
         refine: bool = False,
         split: Literal["while-missing", "printed"] = "while-missing",
         predict_with: Literal["all", "informative"] = "all",
-        level: float = 0.0,
-        step: float = 0.2,
-        pseudo_counts: float = 0.01,
-        n_iter: int = 100,
-        tol: float = 1e-4,
-        seed: int = 0,
+        level: Annotated[float, Real(0, 1, without_most=True)] = 0.0,
+        coordinates: Literal["probability", "fisher", "best"] = "best",
+        step: Positive = 0.2,
+        pseudo_counts: NonNegative = 0.01,
+        fallback: Literal["votes"] | None = None,
+        n_iter: Count = 100,
+        tol: Tolerance = 1e-4,
+        seed: Seed = 0,
     ) -> None:
         self.n_components = n_components
         self.refine = refine
         self.split = split
         self.predict_with = predict_with
         self.level = level
+        self.coordinates = coordinates
         self.step = step
         self.pseudo_counts = pseudo_counts
+        self.fallback = fallback
         self.n_iter = n_iter
         self.tol = tol
         self.seed = seed
@@ -143,29 +170,55 @@ class StagewiseEM(MDPD):
                 task, worker and label.
             y: ignored; for scikit-learn's pipelines.
         """
-        self._check_parameters()
+        check_parameters(self)
         data = _as_judgements(data)
+        are_classes = isinstance(data, Annotations) and data.n_classes == self.n_components
+        if self.fallback is not None and not are_classes:
+            raise ValueError(
+                f"fallback={self.fallback!r}: expected None, since there are votes only on "
+                f"judgements of n_components={self.n_components} classes"
+            )
         table = as_feature_table(data)
         found = stagewise_em(
             table,
-            self.n_components,
+            _n_used(data) if are_classes else self.n_components,
             split=self.split,
             level=self.level,
+            coordinates=self.coordinates,
             step=self.step,
             pseudo_counts=self.pseudo_counts,
             n_iter=self.n_iter,
             tol=self.tol,
         )
-        posterior = found.posterior
-        if isinstance(data, Annotations) and data.n_classes == self.n_components:
+        labels = incidence_of(table, self.n_components)
+        m_step = maximisation(table, self.pseudo_counts)
+        n_missing = self.n_components - found.posterior.shape[1]
+        posterior = np.pad(found.posterior, [(0, 0), (0, n_missing)])
+        if are_classes:
             posterior = posterior[:, match_votes(posterior, data)]
         result = maximise(
-            incidence_of(table, self.n_components),
+            labels,
             posterior,
-            maximisation(table, self.pseudo_counts),
+            m_step,
             n_iter=REFINE_N_ITER if self.refine else 1,
             tol=REFINE_TOL if self.refine else 0.0,
         )
+        self.__dict__.pop("comparison_", None)
+        self.start_ = "stages"
+        if are_classes:
+            self.comparison_, from_votes = compare_starts(
+                labels,
+                result,
+                shares(data.votes.astype(float)),
+                m_step,
+                refine=self.refine,
+                n_iter=REFINE_N_ITER,
+                tol=REFINE_TOL,
+            )
+            if self.comparison_.is_worse and self.fallback == "votes":
+                self.start_, result = "votes", from_votes
+            elif self.comparison_.is_worse:
+                self._warn_of_votes()
         self._set_fit(table, result)
         self._set_course(table, found, result)
         self._set_labels(data, result)
@@ -205,7 +258,7 @@ class StagewiseEM(MDPD):
         """Fit, and return `responsibilities_`."""
         return self.fit(data).responsibilities_
 
-    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: int = 0) -> GoodnessOfFit:
+    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: Seed = 0) -> GoodnessOfFit:
         """`MDPD.goodness_of_fit` of the mixture as EM on all features refines it."""
         check_is_fitted(self)
         refined = MDPD(
@@ -216,12 +269,32 @@ class StagewiseEM(MDPD):
         )
         return refined.fit(self._table).goodness_of_fit(n_bootstrap=n_bootstrap, seed=seed)
 
+    def _warn_of_votes(self) -> None:
+        """Give both log-likelihoods, votes first."""
+        compared = self.comparison_
+        settled = (
+            f"{compared.votes_maximum:.1f} against {compared.fitted_maximum:.1f} nats where EM on "
+            "all workers settles"
+        )
+        first = f"{compared.votes:.1f} against {compared.fitted:.1f} nats as fitted, "
+        warnings.warn(
+            "StagewiseEM explains the labels worse than the same mixture started from votes: "
+            f"log-likelihood {'' if self.refine else first}{settled}. Its labels may be worse than "
+            "a vote's, as where few workers share tasks. fallback='votes' starts from votes where "
+            "they are better",
+            WorseThanVotesWarning,
+            stacklevel=3,
+        )
+
     def _set_course(self, table: FeatureTable, found: StagewiseResult, result: EMResult) -> None:
         """What this class adds to a fitted mixture."""
         self.informative_ = table.features.take(list(found.informative))
         self.history_ = _history(found.records, table.features)
         course = [record.log_likelihood for record in found.records[1:]]
-        self.trace_ = np.concatenate([course, result.trace]) if self.refine else np.array(course)
+        if self.start_ == "votes":
+            self.trace_ = result.trace
+        else:
+            self.trace_ = np.concatenate([course, result.trace if self.refine else []])
         self.n_iter_ = len(self.trace_)
         self.converged_ = result.converged if self.refine else found.converged
         if self.refine and not result.converged:
@@ -231,8 +304,10 @@ class StagewiseEM(MDPD):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        if self.start_ == "votes":
+            return
         n_found = found.records[-1].n_components
-        if n_found < self.n_components:
+        if n_found < found.posterior.shape[1]:
             warnings.warn(
                 f"split={self.split!r} found {n_found} of n_components={self.n_components} in "
                 f"n_iter={self.n_iter} iterations; the others have no items",
@@ -247,7 +322,7 @@ class StagewiseEM(MDPD):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if self.predict_with == "informative":
+        if self._hears_informative:
             self.responsibilities_.loc[:] = self._posterior_of(table)
 
     def _set_labels(self, data: Any, result: EMResult) -> None:
@@ -264,34 +339,21 @@ class StagewiseEM(MDPD):
         for name in _LABEL_ATTRIBUTES:
             setattr(self, name, getattr(self.aggregator_, name))
 
+    @property
+    def _hears_informative(self) -> bool:
+        """Whether items are assigned by the informative features alone."""
+        return self.predict_with == "informative" and self.start_ == "stages"
+
     def _posterior_of(self, table: FeatureTable) -> Float[np.ndarray, "item component"]:
         """P(component | item) of a table with the features and values of the fit."""
         estimate = self._estimate
-        if self.predict_with == "informative":
+        if self._hears_informative:
             heard = np.isin(table.feature_of_symbol, self.features_.get_indexer(self.informative_))
             silent = np.where(heard[:, None], estimate.log_table, 0.0)
             estimate = estimate._replace(log_table=silent)
         posterior = np.empty((table.n_items, self.n_components))
         incidence_of(table, self.n_components).sweep(estimate, posterior)
         return posterior
-
-    def _check_parameters(self) -> None:
-        if self.n_components < 2:
-            raise ValueError(f"n_components={self.n_components}: expected at least 2")
-        if self.split not in ("while-missing", "printed"):
-            raise ValueError(f"split={self.split!r}: expected 'while-missing' or 'printed'")
-        if self.predict_with not in ("all", "informative"):
-            raise ValueError(f"predict_with={self.predict_with!r}: expected 'all' or 'informative'")
-        if not 0 <= self.level < 1:
-            raise ValueError(f"level={self.level}: expected 0 <= level < 1")
-        if not 0 < self.step < np.inf:
-            raise ValueError(f"step={self.step}: expected a positive number")
-        if not (np.isfinite(self.pseudo_counts) and self.pseudo_counts >= 0):
-            raise ValueError(f"pseudo_counts={self.pseudo_counts}: expected a finite number >= 0")
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter={self.n_iter}: expected at least 1")
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol}: expected a number >= 0")
 
 
 def match_votes(
@@ -349,7 +411,7 @@ class _MixtureOfWorkers(Aggregator):
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
         """Workers whom the fit did not see have no informative labels: predicting with all only."""
-        if self.mixture.predict_with == "all":
+        if not self.mixture._hears_informative:
             return super()._posterior_of_new(ann, known)
         places = self.mixture.features_.get_indexer(self.mixture.informative_)
         heard = np.flatnonzero(np.isin(known, places))
@@ -359,6 +421,11 @@ class _MixtureOfWorkers(Aggregator):
         return self.mixture._posterior_of(
             table.recoded(self.mixture.features_, self.mixture.values_)
         )
+
+
+def _n_used(ann: Annotations) -> int:
+    """Number of components to grow: one for each class that occurs."""
+    return max(2, int((ann.votes.sum(axis=0) > 0).sum()))
 
 
 def _as_judgements(data: Any) -> Any:

@@ -25,6 +25,8 @@ def repeat_losses(
 ) -> Axes:
     """Loss against budget: what the moments project and, with draws, what they leave open.
 
+    Budgets whose projection is infeasible are shaded and have no projected loss.
+
     Args:
         selector: fitted.
         ax: where to draw.
@@ -61,7 +63,13 @@ def repeat_losses(
     ax.set_ylim(bottom=0)
     ax.set_xlim(0, float(loss.index[-1]))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if posterior is not None:
+    is_infeasible = loss.isna()
+    if is_infeasible.any():
+        start = float(loss.index[is_infeasible][0])
+        ax.axvspan(
+            start, float(loss.index[-1]), color=GREY, alpha=0.15, label="projection infeasible"
+        )
+    if posterior is not None or is_infeasible.any():
         ax.legend(frameon=False)
     has_costs = selector.costs is not None
     return tidy(

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayescrowd.vocabulary import refuse_indistinct
 from bayescrowd.writing import new_file
 
 __all__ = [
@@ -89,7 +90,9 @@ def dataset_of(
         for dims, values in variables.values()
         for axis, dim in enumerate(dims)
     }
-    ids = {name: _plain_ids(values) for name, values in (coords or {}).items() if name in used}
+    ids = {
+        name: _plain_ids(values, name) for name, values in (coords or {}).items() if name in used
+    }
     for dim in ("chain", "draw"):
         if dim in used and dim not in ids:
             ids[dim] = np.arange(sizes[dim])
@@ -151,10 +154,11 @@ def load(path: str | os.PathLike[str]) -> Container:
         return opened.load()
 
 
-def _plain_ids(ids: Any) -> np.ndarray:
+def _plain_ids(ids: Any, name: str) -> np.ndarray:
     """Ids in a dtype that NetCDF can hold: numbers and booleans as they are, else text."""
     index = pd.Index(ids)
     values = index.to_numpy()
     if values.dtype.kind in "biuf":
         return values
+    refuse_indistinct(index, f"{name} id")
     return np.asarray([str(value) for value in index], dtype=np.str_)

@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from bayescrowd.models.judgements import DEGREES, Prior
 from bayescrowd.posterior.container import Container, assemble, dataset_of
 from bayescrowd.selection.judgements import Judgements, as_judgements, numeric_target
+from bayescrowd.selection.repeat_moments import centre
 from bayescrowd.selection.repeat_paths import explained_variance
 from bayescrowd.vocabulary import plain
 
@@ -260,21 +261,18 @@ class _State(NamedTuple):
 
 def _standardised(judgements: Judgements, target: Float[np.ndarray, " object"]) -> _Data:
     counts = judgements.counts.astype(float)
-    n_judged = np.maximum((counts > 0).sum(axis=0), 1)
-    means = np.where(counts > 0, judgements.means, 0.0)
-    centre = means.sum(axis=0) / n_judged
-    deviations = np.where(counts > 0, means - centre, 0.0)
-    total = (deviations**2).sum(axis=0) / n_judged + judgements.squared_deviations.sum(
-        axis=0
-    ) / np.maximum(counts.sum(axis=0), 1)
+    means = centre(judgements.means, judgements.magnitudes)
+    within = judgements.squared_deviations.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+    total = means.spread**2 + within
     spread = np.sqrt(np.where(total > 0, total, 1.0))
-    unit = target.std() or 1.0
+    targets = centre(target[:, None], np.abs(target).max(keepdims=True))
+    unit = float(targets.spread[0]) or 1.0
     patterns, which = np.unique(counts, axis=0, return_inverse=True)
     return _Data(
         counts=counts,
-        sums=counts * deviations / spread,
+        sums=counts * means.deviations / spread,
         squares=judgements.squared_deviations / spread**2,
-        target=(target - target.mean()) / unit,
+        target=targets.deviations[:, 0] / unit,
         patterns=patterns,
         members=[np.flatnonzero(which.ravel() == p) for p in range(len(patterns))],
         scale=np.append(spread, unit),

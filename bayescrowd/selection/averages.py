@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import RegressorMixin
 
+from bayescrowd.parameters import NonNegative, Positive
 from bayescrowd.selection.judgements import Costs, Judgements
-from bayescrowd.selection.repeat_moments import Average
+from bayescrowd.selection.repeat_moments import Average, Centred, centre, target_covariance
 from bayescrowd.selection.repeat_paths import RepeatPath, Steps, greedy_path
 from bayescrowd.selection.repeat_selector import RepeatSelector
 from bayescrowd.vocabulary import plain
@@ -30,7 +31,9 @@ class _ByTrainingError(RegressorMixin, RepeatSelector):
     average: Average = "mean"
     score = RepeatSelector.score  # by object; scikit-learn's goes by place
 
-    def __init__(self, budget: float = 30, *, costs: Costs = None, ridge: float = 0.0) -> None:
+    def __init__(
+        self, budget: Positive = 30, *, costs: Costs = None, ridge: NonNegative = 0.0
+    ) -> None:
         self.budget = budget
         self.costs = costs
         self.ridge = ridge
@@ -73,10 +76,10 @@ class Averages(_ByTrainingError):
         self, judgements: Judgements, target: Float[np.ndarray, "object target"]
     ) -> RepeatPath:
         k = self._per_object(judgements)
-        centred = judgements.means - judgements.means.mean(axis=0)
+        means = centre(judgements.means, judgements.magnitudes)
         names = np.arange(len(k))[:, None]
         steps = Steps(names, np.zeros_like(names, dtype=float), self._costs * k)
-        path = _forward(centred, target, steps, self.budget)
+        path = _forward(means, target, steps, self.budget)
         return path._replace(repeats=path.repeats * k)
 
 
@@ -115,19 +118,21 @@ class Copies(_ByTrainingError):
         is_there = np.arange(most) < k[:, None]
         column = np.arange(n_attributes * most).reshape(n_attributes, most)
         steps = Steps(column, np.where(is_there, 0.0, np.inf), self._costs)
-        return _forward(flat - flat.mean(axis=0), target, steps, self.budget)
+        features = centre(flat, np.repeat(judgements.magnitudes, most))
+        return _forward(features, target, steps, self.budget)
 
 
 def _forward(
-    centred: Float[np.ndarray, "object feature"],
+    features: Centred,
     target: Float[np.ndarray, "object target"],
     steps: Steps,
     budget: float,
 ) -> RepeatPath:
     """Forward selection by the training error of least squares with an intercept."""
+    n_objects = len(target)
     return greedy_path(
-        centred.T @ centred / len(centred),
-        centred.T @ (target - target.mean(axis=0)) / len(centred),
+        features.deviations.T @ features.deviations / n_objects,
+        target_covariance(features, centre(target, np.abs(target).max(axis=0)), n_objects),
         steps,
         budget=budget,
     )

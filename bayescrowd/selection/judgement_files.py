@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
 import pandas as pd
 
 from bayescrowd.file_tables import (
@@ -22,6 +23,9 @@ from bayescrowd.selection.judgements import Judgements
 from bayescrowd.vocabulary import listed, plain
 
 __all__ = ["read_costs", "read_judgements", "read_targets"]
+
+MOST_SHOWN = 60
+"""Characters of a wrong entry that a message repeats."""
 
 _ROLES = {
     "object": ("object", "item", "task", "instance", "id"),
@@ -81,27 +85,114 @@ def read_judgements(
 
 
 def read_targets(
-    path: str | os.PathLike[str], *, object: str | None = None, target: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    object: str | None = None,
+    target: str | None = None,
+    objects: pd.Index | None = None,
 ) -> pd.Series:
-    """Read a table with a row per object: its target, indexed by the object's id as text."""
-    return _by_id(path, ("object", object), ("target", target))
+    """Read a table with a row per object: its target, a number, indexed by the object's id as text.
+
+    Args:
+        path: the file; '-' reads standard input.
+        object: name of the column of objects; without it the only one with a usual name.
+        target: of targets.
+        objects: those that need a target. Of others it may be blank.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a column is absent, an object is listed twice, or a target is missing or no
+            finite number; the message names file, row, column and value.
+    """
+    targets = _by_id(path, ("object", object), ("target", target), "a finite number")
+    if objects is not None:
+        _check_complete(targets, objects, "object that was judged")
+    return targets.numbers
 
 
 def read_costs(
-    path: str | os.PathLike[str], *, attribute: str | None = None, cost: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    attribute: str | None = None,
+    cost: str | None = None,
+    attributes: pd.Index | None = None,
 ) -> pd.Series:
-    """Read a table with a row per attribute: the cost of one judgement, indexed by attribute."""
-    costs = _by_id(path, ("attribute", attribute), ("cost", cost))
-    numbers = pd.to_numeric(costs, errors="coerce")
-    if numbers.isna().any():
-        name = numbers.index[numbers.isna()][0]
-        raise ValueError(f"{path}: the cost of {name!r} is {plain(costs[name])!r}, no number")
-    return numbers
+    """Read a table with a row per attribute: the cost of one judgement, indexed by attribute.
+
+    Args:
+        path: the file; '-' reads standard input.
+        attribute: name of the column of attributes; without it the only one with a usual name.
+        cost: of costs.
+        attributes: those of the judgements, each of which needs a cost; there may be no others.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a column is absent, an attribute is unknown or listed twice, or a cost is
+            missing or no number above 0; the message names file, row, column and value.
+    """
+    costs = _by_id(path, ("attribute", attribute), ("cost", cost), "a number above 0")
+    wrong = ~(costs.numbers > 0).to_numpy()
+    if wrong.any():
+        costs.refuse(int(wrong.argmax()))
+    if attributes is not None:
+        unknown = ~costs.numbers.index.isin(attributes)
+        if unknown.any():
+            place = int(unknown.argmax())
+            raise ValueError(
+                f"{costs.place(place, costs.key)}: {costs.numbers.index[place]!r} is no attribute "
+                f"of the judgements; expected one of {listed(attributes)}"
+            )
+        _check_complete(costs, attributes, "attribute")
+    return costs.numbers
+
+
+class _Numbers(NamedTuple):
+    """A column of numbers by id, and where it came from."""
+
+    numbers: pd.Series
+    """NaN where the entry is blank."""
+    entries: pd.Series
+    """As they are in the file."""
+    table: FileTable
+    key: str
+    """Name of the column of ids."""
+    column: str
+    """Name of the column of numbers."""
+    expected: str
+    """What an entry has to be."""
+
+    def place(self, position: int, column: str) -> str:
+        return f"{self.table.source}: row {self.table.row_number(position)}, column {column!r}"
+
+    def refuse(self, position: int) -> NoReturn:
+        entry = self.entries.iloc[position]
+        text = "a blank" if _is_blank(entry) else repr(plain(entry))
+        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+        raise ValueError(
+            f"{self.place(position, self.column)}: expected {self.expected}, not {shown}"
+        )
+
+
+def _check_complete(found: _Numbers, wanted: pd.Index, role: str) -> None:
+    """Raise ValueError unless every id that is wanted has a number."""
+    missing = wanted[found.numbers.reindex(wanted).isna()]
+    if len(missing) == 0:
+        return
+    name, first = found.numbers.name, plain(missing[0])
+    row = found.numbers.index.get_indexer(pd.Index([missing[0]], dtype=object))[0]
+    where = found.table.source if row < 0 else found.place(int(row), found.column)
+    raise ValueError(
+        f"{where}: the {name} of {role.split()[0]} {first!r} is missing ({len(missing):,} in all); "
+        f"expected {found.expected} for every {role}"
+    )
 
 
 def _by_id(
-    path: str | os.PathLike[str], id_: tuple[str, str | None], value: tuple[str, str | None]
-) -> pd.Series:
+    path: str | os.PathLike[str],
+    id_: tuple[str, str | None],
+    value: tuple[str, str | None],
+    expected: str,
+) -> _Numbers:
     table = _table(path)
     key = _column(table, *id_)
     column = _column(table, *value)
@@ -117,7 +208,13 @@ def _by_id(
             f"{table.source}: row {table.row_number(position)}: {id_[0]} {ids[position]!r} is "
             "listed twice"
         )
-    return pd.Series(frame[column].to_numpy(dtype=object), index=pd.Index(ids), name=value[0])
+    entries = pd.Series(frame[column].to_numpy(dtype=object), index=pd.Index(ids), name=value[0])
+    numbers = pd.to_numeric(entries, errors="coerce").astype(float)
+    found = _Numbers(numbers, entries, table, key, column, expected)
+    is_right = np.isfinite(numbers.to_numpy()) | entries.map(_is_blank).to_numpy(dtype=bool)
+    if not is_right.all():
+        found.refuse(int(is_right.argmin()))
+    return found
 
 
 def _table(path: str | os.PathLike[str]) -> FileTable:
@@ -164,6 +261,10 @@ def _frame(table: FileTable, names: list[str]) -> pd.DataFrame:
         return read[list(dict.fromkeys(names))].copy()
     columns = {name: pd.Series(read[name].to_pylist(), dtype=object) for name in names}
     return pd.DataFrame(columns)
+
+
+def _is_blank(entry: Any) -> bool:
+    return not entry.strip() if isinstance(entry, str) else bool(pd.isna(entry))
 
 
 def _written(value: Any) -> str:

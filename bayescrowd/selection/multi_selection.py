@@ -14,7 +14,7 @@ squared error is projected and lowered; the classifier is then a logistic regres
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
+from bayescrowd.parameters import NonNegative, Positive
 from bayescrowd.selection.judgements import Costs, Judgements, as_judgements, class_target
-from bayescrowd.selection.repeat_moments import Average, object_averages
+from bayescrowd.selection.repeat_moments import Average, centre, object_averages
 from bayescrowd.selection.repeat_paths import (
     RepeatPath,
     Search,
@@ -32,9 +33,9 @@ from bayescrowd.selection.repeat_paths import (
     greedy_path,
     repeated_steps,
 )
-from bayescrowd.selection.repeat_selector import RepeatSelector, check_choice
+from bayescrowd.selection.repeat_selector import InfeasibleProjectionWarning, RepeatSelector
 
-__all__ = ["Method", "MultiSelection", "MultiSelectionClassifier"]
+__all__ = ["InfeasibleProjectionWarning", "Method", "MultiSelection", "MultiSelectionClassifier"]
 
 Method = Literal["full", "scoring"]
 
@@ -46,13 +47,13 @@ class _ByProjectedLoss(RepeatSelector):
 
     def __init__(
         self,
-        budget: float = 30,
+        budget: Positive = 30,
         *,
         method: Method = "full",
         costs: Costs = None,
         search: Search = "cost-benefit",
         average: Average = "mean",
-        ridge: float = 0.0,
+        ridge: NonNegative = 0.0,
     ) -> None:
         self.budget = budget
         self.method = method
@@ -84,12 +85,18 @@ class _ByProjectedLoss(RepeatSelector):
     def _needs_pairs(self) -> bool:
         return self.method == "full"
 
-    def _check_parameters(
-        self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index
-    ) -> None:
-        super()._check_parameters(costs, attributes)
-        check_choice("method", self.method, get_args(Method))
-        check_choice("search", self.search, get_args(Search))
+    def _cause_of_infeasibility(self) -> str:
+        if self.method == "full":
+            return super()._cause_of_infeasibility()
+        return (
+            "method 'scoring' takes attributes to be uncorrelated, and counts what correlated "
+            "attributes have in common several times"
+        )
+
+    def _cure_of_infeasibility(self) -> str:
+        if self.method == "full":
+            return super()._cure_of_infeasibility()
+        return "method='full' allows for correlations"
 
 
 class MultiSelection(RegressorMixin, _ByProjectedLoss):
@@ -102,7 +109,8 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
     Args:
         budget: most judgements of an object, or what they may cost.
         method: 'full' projects the loss with all covariances of attributes. 'scoring' takes
-            attributes for uncorrelated: better with few objects, worse with small budgets.
+            attributes to be uncorrelated: better with few objects, worse with small budgets. Of
+            correlated attributes its projection may be infeasible; see `projected_loss_`.
         costs: of one judgement of each attribute, by name or in the order of an array; 1 if None.
         search: 'cost-benefit' buys the judgement with the largest gain per unit of cost, again and
             again; 'gain' the one with the largest gain whatever it costs, as the paper's algorithm
@@ -113,8 +121,9 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
         ridge: added to the attributes' variances, as a share of them, where objects are few.
 
     Attributes:
-        See `RepeatSelector`: repeats_, projected_loss_, selected_, attributes_,
-        internal_variance_, external_covariance_, correlation_, reliability_, coef_, intercept_.
+        See `RepeatSelector`: repeats_, projected_loss_, projection_problem_, selected_,
+        attributes_, internal_variance_, external_covariance_, correlation_, reliability_, coef_,
+        intercept_.
 
     Examples:
         >>> import numpy as np
@@ -203,13 +212,13 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
 
     def __init__(
         self,
-        budget: float = 30,
+        budget: Positive = 30,
         *,
         method: Method = "full",
         costs: Costs = None,
         search: Search = "cost-benefit",
         average: Average = "mean",
-        ridge: float = 0.01,
+        ridge: NonNegative = 0.01,
     ) -> None:
         super().__init__(
             budget, method=method, costs=costs, search=search, average=average, ridge=ridge
@@ -276,8 +285,8 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
         self._learn(data.select_attributes(self.selected_.index), self.selected_, codes)
 
     def _learn(self, data: Judgements, repeats: pd.Series, codes: np.ndarray) -> None:
-        averages = object_averages(data, self.average)
-        mean = np.nanmean(averages, axis=0) if len(repeats) else np.zeros(0)
+        averages = centre(object_averages(data, self.average), data.magnitudes)
+        mean = averages.mean
         self._predictor = self._predictor._replace(repeats=repeats.to_numpy(), mean=mean)
         self._shares = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         self._model = None
@@ -285,11 +294,11 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
         names = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         weights, intercept = np.zeros((len(repeats), len(names))), np.log(self._shares)
         if len(repeats):
-            centred = np.where(data.counts > 0, averages - mean, 0.0)
-            self._scale = np.sqrt((centred**2).mean(axis=0))
+            rms = np.sqrt((averages.deviations**2).mean(axis=0))
+            self._scale = np.where(rms > 0, rms, 1.0)
             strength = np.inf if self.ridge == 0 else 1 / (self.ridge * len(codes))
             self._model = LogisticRegression(C=strength, max_iter=10_000)
-            self._model.fit(centred / self._scale, codes)
+            self._model.fit(averages.deviations / self._scale, codes)
             weights = self._model.coef_.T / self._scale[:, None]
             intercept = self._model.intercept_ - mean @ weights
         self.coef_ = pd.DataFrame(weights, index=repeats.index, columns=names)

@@ -18,6 +18,12 @@ A median of r judgements varies by something else than v[a]/r. How much is compu
 attribute's own judgements: deviations from the object's mean, scaled to have variance v[a], are
 taken for draws of the noise, and the variance of their median follows from the distribution of
 order statistics.
+
+What is constant in the data must be constant here. A column of 4.7 has the mean 4.7 up to a
+rounding error, which squared is a variance, and dividing one such variance by another gives any
+number at all. Deviations that are small against the magnitude of the values, the scale of rounding
+errors (`ROUNDING`), are therefore exactly 0, and so are covariances that are small against the two
+spreads.
 """
 
 from __future__ import annotations
@@ -25,19 +31,39 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.stats import beta
 
-from bayescrowd.selection.judgements import Judgements
+from bayescrowd.selection.judgements import ROUNDING, Judgements
 from bayescrowd.vocabulary import plain
 
-__all__ = ["Average", "Moments", "judgement_moments", "nearest_psd", "object_averages"]
+__all__ = [
+    "Average",
+    "Centred",
+    "Moments",
+    "centre",
+    "judgement_moments",
+    "nearest_psd",
+    "object_averages",
+    "target_covariance",
+]
 
 Average = Literal["mean", "median"]
 
 N_QUANTILES = 512
 """Points of the distribution of an order statistic; the variance of a median of thirty Gaussian
 judgements is then right to 0.2 %."""
+
+
+class Centred(NamedTuple):
+    """Columns without their means."""
+
+    mean: Float[np.ndarray, " column"]
+    """Of the numbers that are there."""
+    deviations: Float[np.ndarray, "object column"]
+    """From the mean; 0 where the number is missing, and everywhere in a constant column."""
+    spread: Float[np.ndarray, " column"]
+    """Standard deviation; exactly 0 of a constant column."""
 
 
 class Moments(NamedTuple):
@@ -89,26 +115,61 @@ def judgement_moments(
     counts = judgements.counts
     most = max(most_repeats, int(counts.max()))
     noise = _mean_noise(internal, most) if average == "mean" else _median_noise(judgements, most)
-    averages = object_averages(judgements, average)
     is_judged = counts > 0
     n_judged = is_judged.sum(axis=0)
-    mean = np.where(is_judged, averages, 0.0).sum(axis=0) / n_judged
-    centred = np.where(is_judged, averages - mean, 0.0)
-    centred_target = target - target.mean(axis=0)
+    values = centre(object_averages(judgements, average), judgements.magnitudes)
+    targets = centre(target, np.abs(target).max(axis=0))
     noise_at_counts = np.where(is_judged, noise[np.arange(len(internal)), counts], 0.0)
-    external = centred.T @ centred / _n_shared(judgements, needs_pairs)
+    external = values.deviations.T @ values.deviations / _n_shared(judgements, needs_pairs)
     diagonal = np.diag(external) - noise_at_counts.sum(axis=0) / n_judged
     np.fill_diagonal(external, diagonal)
     return Moments(
-        attribute_mean=mean,
-        target_mean=target.mean(axis=0),
-        target_variance=float((centred_target**2).mean(axis=0).sum()),
+        attribute_mean=values.mean,
+        target_mean=targets.mean,
+        target_variance=float((targets.spread**2).sum()),
         internal_variance=internal,
         external=external,
-        correlation=centred.T @ centred_target / n_judged[:, None],
+        correlation=target_covariance(values, targets, n_judged),
         noise=noise,
         n_objects=judgements.n_objects,
     )
+
+
+def centre(
+    values: Float[np.ndarray, "object column"], magnitude: Float[np.ndarray, " column"]
+) -> Centred:
+    """Remove the means of columns; a column whose numbers differ by rounding only becomes 0.
+
+    Args:
+        values: NaN where missing.
+        magnitude: largest absolute value behind each column.
+
+    Examples:
+        >>> import numpy as np
+        >>> np.ptp([0.1 + 0.2, 0.3, 0.3]) > 0
+        np.True_
+        >>> centre(np.array([[0.1 + 0.2], [0.3], [0.3]]), np.array([0.3])).spread
+        array([0.])
+    """
+    is_there = ~np.isnan(values)
+    n_there = np.maximum(is_there.sum(axis=0), 1)
+    first = np.where(is_there, values, 0.0).sum(axis=0) / n_there
+    deviations = np.where(is_there, values - first, 0.0)
+    # The second pass takes out the rounding of the first sum, which grows with its length.
+    rest = deviations.sum(axis=0) / n_there
+    deviations = np.where(is_there, deviations - rest, 0.0)
+    spread = np.sqrt((deviations**2).sum(axis=0) / n_there)
+    varies = spread > ROUNDING * magnitude
+    return Centred(first + rest, np.where(varies, deviations, 0.0), np.where(varies, spread, 0.0))
+
+
+def target_covariance(
+    values: Centred, targets: Centred, n_judged: Int[np.ndarray, " column"] | int
+) -> Float[np.ndarray, "column target"]:
+    """b, the covariance of every column with every target; exactly 0 where it is rounding."""
+    covariance = values.deviations.T @ targets.deviations / np.reshape(n_judged, (-1, 1))
+    bound = ROUNDING * np.outer(values.spread, targets.spread)
+    return np.where(np.abs(covariance) > bound, covariance, 0.0)
 
 
 def internal_variance(judgements: Judgements) -> Float[np.ndarray, " attribute"]:
@@ -155,11 +216,18 @@ def nearest_psd(matrix: Float[np.ndarray, "row row"]) -> Float[np.ndarray, "row 
         array([[0.5, 0.5],
                [0.5, 0.5]])
     """
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    if values[0] >= 0:
+    symmetric = (matrix + matrix.T) / 2
+    # Rows without covariances stand alone. Eigenvectors would mix them with the others by a
+    # rounding error, and a constant attribute would no longer be one.
+    alone = ~(symmetric - np.diag(np.diag(symmetric))).any(axis=1)
+    together = np.flatnonzero(~alone)
+    values, vectors = np.linalg.eigh(symmetric[np.ix_(together, together)])
+    if (np.diag(matrix)[alone] >= 0).all() and (values >= 0).all():
         return matrix
     rounded = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return (rounded + rounded.T) / 2
+    nearest = np.diag(np.where(alone, np.maximum(np.diag(symmetric), 0.0), 0.0))
+    nearest[np.ix_(together, together)] = (rounded + rounded.T) / 2
+    return nearest
 
 
 def _n_shared(
@@ -208,8 +276,7 @@ def _noise_draws(judgements: Judgements) -> list[Float[np.ndarray, " _"]]:
     """Deviations from the object's mean, scaled to the internal variance, ascending."""
     counts = judgements.counts.ravel()[judgements.cells]
     kept = counts >= 2
-    deviations = (judgements.values - judgements.means.ravel()[judgements.cells])[kept]
-    scaled = deviations * np.sqrt(counts[kept] / (counts[kept] - 1))
+    scaled = judgements.deviations[kept] * np.sqrt(counts[kept] / (counts[kept] - 1))
     attribute = judgements.attribute_codes[kept]
     return [np.sort(scaled[attribute == a]) for a in range(judgements.n_attributes)]
 

@@ -40,6 +40,7 @@ __all__ = [
     "Steps",
     "best_path",
     "explained_variance",
+    "generalised_inverse",
     "greedy_path",
     "measurement_noise",
     "repeated_steps",
@@ -48,7 +49,10 @@ __all__ = [
 Search = Literal["cost-benefit", "gain", "exact"]
 
 VANISHING = 1e-11
-"""A measurement whose variance has fallen to this share of its first one tells nothing new."""
+"""A measurement whose variance has fallen to this share of its first one tells nothing new.
+
+The first one is a variance of the data or exactly 0, never a rounding error: see `repeat_moments`.
+"""
 
 MOST_ENUMERATED = 200_000
 """Repeat vectors that the exact search looks through."""
@@ -108,8 +112,7 @@ def greedy_path(
     n_attributes, most = steps.noise.shape
     attribute = np.arange(n_attributes)
     variance = np.diag(covariance).copy()
-    first = variance[steps.column[:, 0]] + steps.noise[:, 0]
-    negligible = VANISHING * np.where(np.isfinite(first), first, 0.0)
+    initial = variance
     residual = correlation.copy()
     repeats = np.zeros(n_attributes, dtype=np.int64)
     factor = np.empty((len(variance), 64))
@@ -122,8 +125,9 @@ def greedy_path(
             repeats < most, steps.noise[attribute, np.minimum(repeats, most - 1)], np.inf
         )
         total = variance[column] + noise
+        is_new = (total > VANISHING * (initial[column] + noise)) & np.isfinite(noise)
         squares = (residual[column] ** 2).sum(axis=1)
-        gain = np.where(total > negligible, squares / np.where(total > negligible, total, 1.0), 0.0)
+        gain = np.where(is_new, squares / np.where(is_new, total, 1.0), 0.0)
         if least_gain < 0:
             least_gain = 1e-13 * float(gain.max())
         gain[spent[-1] + steps.cost > budget + slack] = 0.0
@@ -138,7 +142,7 @@ def greedy_path(
         factor[:, n_taken] = (covariance[taken] - known @ known[taken]) / scale
         new = factor[:, n_taken]
         residual -= np.outer(new, residual[taken] / scale)
-        variance = np.maximum(variance - new**2, 0.0)
+        variance = np.maximum(variance - new**2, 0.0)  # `initial` stays
         repeats[best] += 1
         path.append(repeats.copy())
         spent.append(spent[-1] + float(steps.cost[best]))
@@ -222,8 +226,26 @@ def explained_variance(
     diagonal = np.where(is_asked, noise, 1.0)
     matrix = matrix + diagonal[..., :, None] * np.eye(noise.shape[-1])
     asked = np.where(is_asked[..., None], correlation, 0.0)
-    solved = np.linalg.pinv(matrix, rcond=VANISHING, hermitian=True) @ asked
-    return (asked * solved).sum(axis=(-2, -1))
+    return (asked * (generalised_inverse(matrix) @ asked)).sum(axis=(-2, -1))
+
+
+def generalised_inverse(
+    matrix: Float[np.ndarray, "*batch row row"],
+) -> Float[np.ndarray, "*batch row row"]:
+    """Inverse of a positive semidefinite matrix, of its range if it is singular.
+
+    What vanishes is judged in units of the rows' own standard deviations. Against the largest
+    eigenvalue, an attribute in metres would vanish beside one in micrometres.
+
+    Examples:
+        >>> import numpy as np
+        >>> generalised_inverse(np.diag([1e8, 1e-8, 0.0])).diagonal()
+        array([1.e-08, 1.e+08, 0.e+00])
+    """
+    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    units = scale[..., :, None] * scale[..., None, :]
+    return np.asarray(np.linalg.pinv(matrix / units, rcond=VANISHING, hermitian=True) / units)
 
 
 def _best_separable(

@@ -16,6 +16,7 @@ Objects and judgements are drawn from normal distributions.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,8 +25,9 @@ import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.base import clone
 
-from bayescrowd.selection.judgements import as_judgements
+from bayescrowd.selection.judgements import Judgements, as_judgements
 from bayescrowd.selection.repeat_moments import nearest_psd
+from bayescrowd.selection.repeat_selector import InfeasibleProjectionWarning
 
 if TYPE_CHECKING:
     from bayescrowd.selection.multi_selection import MultiSelection
@@ -89,6 +91,21 @@ def training_plan(
     if n_splits < 2:
         raise ValueError(f"n_splits={n_splits}: expected at least 2")
     data = as_judgements(judgements)
+    with warnings.catch_warnings():
+        # Errors follow from the population; what a training set projects plays no part.
+        warnings.simplefilter("ignore", InfeasibleProjectionWarning)
+        return _tried(selector, data, y, n_judgements, repeats, n_splits, seed)
+
+
+def _tried(
+    selector: MultiSelection,
+    data: Judgements,
+    y: Any,
+    n_judgements: int,
+    repeats: Sequence[int],
+    n_splits: int,
+    seed: int,
+) -> pd.DataFrame:
     population = population_of(selector, data, y)
     if len(repeats) == 0 or min(repeats) < 2:
         raise ValueError(f"repeats={list(repeats)}: expected numbers of at least 2")

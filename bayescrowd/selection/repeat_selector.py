@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,9 @@ from jaxtyping import Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from bayescrowd.parameters import check_parameters
 from bayescrowd.selection.judgements import (
+    ROUNDING,
     Costs,
     Judgements,
     as_judgements,
@@ -35,19 +37,37 @@ from bayescrowd.selection.judgements import (
 from bayescrowd.selection.repeat_moments import (
     Average,
     Moments,
+    centre,
     judgement_moments,
     nearest_psd,
     object_averages,
+    target_covariance,
 )
-from bayescrowd.selection.repeat_paths import RepeatPath, Steps, greedy_path, repeated_steps
+from bayescrowd.selection.repeat_paths import (
+    RepeatPath,
+    Steps,
+    generalised_inverse,
+    greedy_path,
+    repeated_steps,
+)
 from bayescrowd.vocabulary import plain
 
-__all__ = ["Predictor", "RepeatSelector", "check_choice"]
+__all__ = ["InfeasibleProjectionWarning", "Predictor", "RepeatSelector"]
 
 MOST_REPEATS = 1_000_000
 
+FEASIBLE = 1 + 1e-9
+"""Judgements may explain this share of the target's variance: all of it, but for rounding."""
+
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="RepeatSelector")
+
+
+class InfeasibleProjectionWarning(UserWarning):
+    """The chosen judgements would explain more than all of the target's variance.
+
+    The repeats can still be used; the loss projected for them, a negative number, cannot.
+    """
 
 
 class Predictor(NamedTuple):
@@ -74,8 +94,7 @@ class Predictor(NamedTuple):
         used = np.minimum(counts, self.repeats)[asked]
         matrix = self.covariance[np.ix_(asked, asked)] + np.diag(self.noise[asked, used])
         weights = np.zeros_like(self.correlation)
-        inverse = np.linalg.pinv(matrix, rcond=1e-11, hermitian=True)
-        weights[asked] = inverse @ self.correlation[asked]
+        weights[asked] = generalised_inverse(matrix) @ self.correlation[asked]
         return weights
 
     def predict(
@@ -102,7 +121,10 @@ class RepeatSelector(BaseEstimator):
         repeats_: how often to ask for each attribute, attributes in columns, one row for each
             budget on the way; the first row asks for nothing.
         projected_loss_: expected squared error of the best linear predictor on averages of so many
-            judgements, by budget.
+            judgements, by budget. NaN where the projection is infeasible: the moments would have
+            the judgements explain more than all of the target's variance. `fit` then warns with
+            an `InfeasibleProjectionWarning`.
+        projection_problem_: why the projection is infeasible; None if it is feasible.
         selected_: the attributes of the whole budget and how often to ask for each.
         attributes_: table of the attributes' properties: internal_variance, external_variance,
             reliability (share of a single judgement's variance that lies between objects),
@@ -186,11 +208,18 @@ class RepeatSelector(BaseEstimator):
         return _lacking(data.select_attributes(repeats.index), repeats.to_numpy())
 
     def score(self, judgements: Any, y: Any) -> float:
-        """The share of the target's variance that predictions explain, R²."""
+        """The share of the target's variance that predictions explain, R².
+
+        Of a target without variance, 1 if it is predicted exactly and 0 if not, as in scikit-learn.
+        """
         data = as_judgements(judgements)
         truth = numeric_target(y, data)
         errors = truth - np.asarray(self.predict(data))
-        return float(1 - (errors**2).sum() / ((truth - truth.mean()) ** 2).sum())
+        magnitude = np.abs(truth).max()
+        spread = centre(truth[:, None], magnitude[None]).spread[0]
+        if spread == 0:
+            return float((np.abs(errors) <= ROUNDING * magnitude).all())
+        return float(1 - (errors**2).mean() / spread**2)
 
     def repeats_at(self, budget: float) -> pd.Series:
         """How often to ask for each attribute with this budget, zeros included.
@@ -212,21 +241,24 @@ class RepeatSelector(BaseEstimator):
 
         Returns:
             times, cost (of all of them), adds (by how much they lower the projected loss, in the
-            order in which they were chosen) and share (of the variance of the target).
+            order in which they were chosen) and share (of the variance of the target). The last
+            two are NaN where the projection is infeasible (see `projection_problem_`).
         """
         check_is_fitted(self)
         repeats = self._repeats(budget)
         gains = self._gains(self._positions(repeats.index), repeats.to_numpy())
+        variance = self._moments.target_variance
+        told = gains if gains.sum() <= FEASIBLE * variance else np.full(len(gains), np.nan)
         table = pd.DataFrame(
             {
                 "times": repeats.to_numpy(),
                 "cost": repeats.to_numpy() * self.attributes_.loc[repeats.index, "cost"],
-                "adds": gains,
-                "share": gains / max(self._moments.target_variance, np.finfo(float).tiny),
+                "adds": told,
+                "share": told / max(variance, np.finfo(float).tiny),
             },
             index=repeats.index,
         )
-        return table.sort_values("adds", ascending=False, kind="stable")
+        return table.iloc[np.argsort(-gains, kind="stable")]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -239,8 +271,9 @@ class RepeatSelector(BaseEstimator):
         self: Itself, data: Judgements, target: Float[np.ndarray, "object target"]
     ) -> Itself:
         """Choose the repeats; what all of them have in common."""
+        check_parameters(self)
         costs = costs_by_attribute(self.costs, data.attributes)
-        self._check_parameters(costs, data.attributes)
+        self._check_budget(costs, data.attributes)
         moments = judgement_moments(
             data,
             target,
@@ -274,17 +307,17 @@ class RepeatSelector(BaseEstimator):
         self, data: Judgements, repeats: pd.Series, target: Float[np.ndarray, "object target"]
     ) -> None:
         places = self._positions(repeats.index)
-        averages = object_averages(data, self.average)
-        centred = averages - averages.mean(axis=0)
+        averages = centre(object_averages(data, self.average), data.magnitudes)
+        targets = centre(target, np.abs(target).max(axis=0))
         noise = self._moments.noise[places]
         at_counts = _noise_at(noise, data.counts).mean(axis=0)
-        covariance = centred.T @ centred / data.n_objects - np.diag(at_counts)
+        covariance = averages.deviations.T @ averages.deviations / data.n_objects
         self._predictor = Predictor(
             repeats.to_numpy(),
-            averages.mean(axis=0),
-            target.mean(axis=0),
-            covariance + self._ridge(places),
-            centred.T @ (target - target.mean(axis=0)) / data.n_objects,
+            averages.mean,
+            targets.mean,
+            covariance - np.diag(at_counts) + self._ridge(places),
+            target_covariance(averages, targets, data.n_objects),
             noise,
         )
         self._publish(repeats.index)
@@ -330,9 +363,23 @@ class RepeatSelector(BaseEstimator):
             budgets = pd.RangeIndex(int(self.budget) + 1, name="budget")
             repeats = repeats.reindex(budgets, method="ffill")
             loss = loss.reindex(budgets, method="ffill")
-        self.repeats_, self.projected_loss_ = repeats, loss.clip(lower=0.0)
+        self.repeats_ = repeats
         last = repeats.iloc[-1]
         self.selected_ = last[last > 0].rename("times")
+        is_feasible = loss >= (1 - FEASIBLE) * moments.target_variance
+        self.projected_loss_ = loss.clip(lower=0.0).where(is_feasible)
+        self.projection_problem_: str | None = None
+        if not is_feasible.all():
+            self.projection_problem_ = (
+                f"from a budget of {loss.index[~is_feasible][0]:g} on the projected loss is "
+                f"negative: the judgements would explain {1 - loss.iloc[-1] / loss.iloc[0]:.0%} of "
+                f"the target's variance, because {self._cause_of_infeasibility()}"
+            )
+            warnings.warn(
+                f"{self.projection_problem_}. It is NaN there; {self._cure_of_infeasibility()}",
+                InfeasibleProjectionWarning,
+                stacklevel=4,
+            )
 
     def _gains(
         self, places: Int[np.ndarray, " member"], repeats: Int[np.ndarray, " member"]
@@ -353,6 +400,16 @@ class RepeatSelector(BaseEstimator):
 
     def _ridge(self, places: Int[np.ndarray, " member"]) -> Float[np.ndarray, "member member"]:
         return np.diag(self.ridge * self._variance[places])
+
+    def _cause_of_infeasibility(self) -> str:
+        moments = self._moments
+        return (
+            f"covariances of {len(moments.correlation)} attributes and the target that are "
+            f"estimated from {moments.n_objects} objects contradict one another"
+        )
+
+    def _cure_of_infeasibility(self) -> str:
+        return "more objects, fewer attributes or a ridge above 0 help"
 
     def _needs_pairs(self) -> bool:
         """Whether covariances of two attributes have a part in the choice."""
@@ -406,11 +463,7 @@ class RepeatSelector(BaseEstimator):
                 f"judgements have {data.n_attributes} attributes; {self.n_features_in_} were fitted"
             )
 
-    def _check_parameters(
-        self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index
-    ) -> None:
-        if not (np.isfinite(self.budget) and self.budget > 0):
-            raise ValueError(f"budget={self.budget}: expected a number of judgements above 0")
+    def _check_budget(self, costs: Float[np.ndarray, " attribute"], attributes: pd.Index) -> None:
         if self.costs is None and self.budget < 1:
             raise ValueError(f"budget={self.budget}: expected at least 1, a single judgement")
         cheapest = int(np.argmin(costs))
@@ -424,15 +477,6 @@ class RepeatSelector(BaseEstimator):
                 f"budget={self.budget:g} buys more than {MOST_REPEATS:,} judgements of "
                 f"{plain(attributes[cheapest])!r}"
             )
-        if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise ValueError(f"ridge={self.ridge}: expected a finite number of at least 0")
-        check_choice("average", self.average, get_args(Average))
-
-
-def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Raise ValueError unless a parameter has one of its values."""
-    if value not in known:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
 
 
 def _noise_at(

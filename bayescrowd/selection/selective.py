@@ -53,6 +53,7 @@ from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.annotations import Annotations
 from bayescrowd.feature_table import as_feature_table
 from bayescrowd.information import independence_p_values
+from bayescrowd.parameters import Count, NonNegative, Positive, Seed, Tolerance
 
 __all__ = ["SelectiveDawidSkene", "informative_evidence"]
 
@@ -106,12 +107,12 @@ class SelectiveDawidSkene(Aggregator):
     def __init__(
         self,
         *,
-        strength: float = 4.0,
-        pseudo_counts: float = 1.0,
-        n_rounds: int = 20,
-        n_iter: int = 200,
-        tol: float = 1e-7,
-        seed: int = 0,
+        strength: Positive = 4.0,
+        pseudo_counts: NonNegative = 1.0,
+        n_rounds: Count = 20,
+        n_iter: Count = 200,
+        tol: Tolerance = 1e-7,
+        seed: Seed = 0,
     ) -> None:
         self.strength = strength
         self.pseudo_counts = pseudo_counts
@@ -121,10 +122,6 @@ class SelectiveDawidSkene(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        if not (np.isfinite(self.strength) and self.strength > 0):
-            raise ValueError(f"strength={self.strength}: expected a finite number > 0")
-        if self.n_rounds < 1:
-            raise ValueError(f"n_rounds={self.n_rounds}: expected at least 1")
         everybody = ann.labels_per_worker > 0
         starts = [everybody]
         if LEAST_WORKERS < everybody.sum() <= MOST_PAIRED_WORKERS:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,7 @@ from bayescrowd.feature_table import FeatureTable, as_feature_table, is_long
 from bayescrowd.information import Estimator, information_matrix
 from bayescrowd.metrics import error_rate
 from bayescrowd.mixture.mdpd import MDPD
+from bayescrowd.parameters import Count, Seed, check_parameters
 from bayescrowd.selection.subsets import best_subset, greedy_order
 
 __all__ = ["MutualInformationSelector", "selection_curve", "supervised_ranking"]
@@ -92,13 +93,13 @@ class MutualInformationSelector(BaseEstimator):
 
     def __init__(
         self,
-        n_features: int | Literal["auto"] = "auto",
+        n_features: Count | Literal["auto"] = "auto",
         *,
         heuristic: Heuristic = "score",
         estimator: Estimator = "paper",
         rule: Rule = "held-out",
-        n_components: int | Literal["values"] = "values",
-        seed: int = 0,
+        n_components: Count | Literal["values"] = "values",
+        seed: Seed = 0,
     ) -> None:
         self.n_features = n_features
         self.heuristic = heuristic
@@ -114,8 +115,12 @@ class MutualInformationSelector(BaseEstimator):
             data: `Annotations`, a table task/worker/label, or a table of items x features.
             y: ignored; for scikit-learn's pipelines.
         """
+        check_parameters(self)
         table = as_feature_table(data)
-        self._check_parameters(table.n_features)
+        if self.n_features != "auto" and self.n_features > table.n_features:
+            raise ValueError(
+                f"n_features={self.n_features!r}: expected 'auto' or 1 to {table.n_features}"
+            )
         matrix = information_matrix(table, self.estimator)
         scores = matrix.sum(axis=1)
         by_score = self.heuristic == "score"
@@ -208,20 +213,6 @@ class MutualInformationSelector(BaseEstimator):
         falling = np.sort(self.scores_.to_numpy())[::-1]
         return _knee(falling) if self.rule == "knee" else _share_of_scores(falling)
 
-    def _check_parameters(self, n_available: int) -> None:
-        for name, known in (("heuristic", Heuristic), ("rule", Rule), ("estimator", Estimator)):
-            value = getattr(self, name)
-            if value not in get_args(known):
-                raise ValueError(f"{name}={value!r}: expected one of {', '.join(get_args(known))}")
-        if self.n_features != "auto" and not (
-            isinstance(self.n_features, int | np.integer) and 1 <= self.n_features <= n_available
-        ):
-            raise ValueError(
-                f"n_features={self.n_features!r}: expected 'auto' or 1 to {n_available}"
-            )
-        if self.n_components != "values" and self.n_components < 1:
-            raise ValueError(f"n_components={self.n_components}: expected at least 1")
-
 
 def selection_curve(
     data: Any,
@@ -298,9 +289,10 @@ def supervised_ranking(data: Any, truth: pd.Series | Mapping[Any, Any]) -> pd.In
         [0, 2, 1]
     """
     ann = as_annotations(data)
-    known = ann.code_truth(truth, name="truth")
+    known = ann.code_truth(truth, name="truth", unchosen="wrong")
     task, worker = ann.task_codes, ann.worker_codes
-    scored = known[task] >= 0
+    is_known = known != -1
+    scored = is_known[task]
     # Repeated judgements of a task are votes of one worker.
     pair = task.astype(np.int64) * ann.n_workers + worker
     repeats = np.unique(pair, return_inverse=True, return_counts=True)
@@ -308,7 +300,7 @@ def supervised_ranking(data: Any, truth: pd.Series | Mapping[Any, Any]) -> pd.In
     right = scored & (ann.label_codes == known[task])
     n_right = np.bincount(worker, share * right, minlength=ann.n_workers)
     n_scored = np.bincount(worker, share * scored, minlength=ann.n_workers)
-    expected = n_right + ((known >= 0).sum() - n_scored) / ann.n_classes
+    expected = n_right + (is_known.sum() - n_scored) / ann.n_classes
     return ann.workers.take(np.argsort(-expected, kind="stable"))
 
 

@@ -200,8 +200,8 @@ def test_matrices_are_made_when_they_are_read():
     ("parameters", "message"),
     [
         ({"prior": "flat"}, "prior='flat': expected one of shares, learned, uniform"),
-        ({"strength": 0.0}, "strength=0.0: expected a number above 0 or 'learned'"),
-        ({"strength": "some"}, "strength='some': expected a number above 0 or 'learned'"),
+        ({"strength": 0.0}, "strength=0.0: expected a finite number above 0 or 'learned'"),
+        ({"strength": "some"}, "strength='some': expected a finite number above 0 or 'learned'"),
         ({"n_iter": 0}, "n_iter=0: expected at least 1"),
         ({"tol": -1.0}, "tol=-1.0: expected a number >= 0"),
     ],

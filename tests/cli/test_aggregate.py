@@ -311,15 +311,37 @@ def test_bad_arguments(folder, capsys, arguments, message):
 
 
 @pytest.mark.parametrize("name", ["gold", "truth"])
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [("9,cat", "expected one of the 3 tasks"), ("1,cow", "expected one of their classes 'cat'")],
-)
-def test_known_labels_that_do_not_fit(folder, capsys, name, row, message):
-    (folder / "known.csv").write_text(f"task,label\n{row}\n")
+def test_known_labels_of_other_tasks_only(folder, capsys, name):
+    (folder / "known.csv").write_text("task,label\n9,cat\n")
     line = refused(capsys, "labels.csv", f"--{name}", "known.csv")
-    assert line.startswith("bayescrowd: known.csv: row 2, column")
-    assert message in line
+    assert line.startswith("bayescrowd: known.csv: none of its 1 tasks (such as '9') is one of the")
+
+
+@pytest.mark.parametrize("name", ["gold", "truth"])
+def test_known_labels_that_do_not_fit_are_counted(folder, capsys, name):
+    (folder / "known.csv").write_text("task,label\n9,cat\n1,cow\n2,dog\n8,cow\n")
+    arguments = ["labels.csv", "--method", "wawa", f"--{name}", "known.csv", "--json"]
+    assert main(["aggregate", *arguments]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert document["input"][name] == {
+        "n_tasks": 4,
+        "n_without_labels": 2,
+        "n_unchosen_class": 1,
+    }
+    first, second = err.splitlines()
+    message = f"known.csv: 2 of 4 {name} tasks have no labels and are left out (such as '9')"
+    assert first == f"bayescrowd: warning: {message}"
+    fate = {"gold": "is left out", "truth": "counts as wrong"}[name]
+    assert second.startswith(
+        f"bayescrowd: warning: nobody chose the class 'cow' of the {name}: 1 of 2 {name} tasks "
+        f"{fate}"
+    )
+    assert document["input"]["n_gold"] == (name == "gold")
+    if name == "truth":
+        label = next(row["label"] for row in document["tasks"] if row["task"] == 2)
+        assert document["scores"]["n"] == 2
+        assert document["scores"]["accuracy"] == (label == "dog") / 2
 
 
 @pytest.mark.parametrize("option", ["--out", "--workers"])
@@ -351,6 +373,6 @@ def test_failure_while_writing_leaves_the_old_file(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
     line = refused(capsys, "labels.csv", "--out", "out.csv", "--force")
-    assert line == "bayescrowd: no space left on device"
+    assert line == "bayescrowd: out.csv: no space left on device"
     assert (folder / "out.csv").read_text() == "precious"
     assert sorted(os.listdir()) == ["labels.csv", "out.csv"]

@@ -87,6 +87,31 @@ def test_nothing_to_buy(folder, capsys):
     assert "nothing to buy" in capsys.readouterr().out
 
 
+def test_an_infeasible_projection_is_never_shown_as_0(folder, capsys):
+    table = pd.read_csv("judgements.csv")
+    again = table.assign(attribute=table["attribute"] + ", again")
+    pd.concat([table, again]).to_csv("twice.csv", index=False)
+    options = ["--budget", "12", "--method", "scoring", "--draws", "10"]
+    assert main(["multiselect", "twice.csv", BOTH[1], *options, "--out", "list.csv"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert "takes attributes to be uncorrelated" in captured.err
+    assert captured.err.endswith("--method full allows for correlations\n")
+    assert "projected from moments: infeasible; without any judgement" in captured.out
+    assert "mean squared error to expect: " in captured.out
+    assert pd.read_csv("list.csv")[["adds", "share"]].isna().all(axis=None)
+    assert main(["multiselect", "twice.csv", BOTH[1], *options, "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    assert found["projected_loss"] is None
+    assert "takes attributes to be uncorrelated" in found["projection_problem"]
+    assert found["losses"][-1]["projected"] is None
+    assert found["losses"][0]["projected"] > 0
+    assert {row["share"] for row in found["shopping_list"]} == {None}
+    assert main(["multiselect", *BOTH, "--budget", "3", "--draws", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["projection_problem"] is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,7 +138,16 @@ def test_bad_rows_in_one_line(folder, capsys):
     assert line == "bayescrowd: bad.csv: row 3, column 'value': 'high' is not a finite number"
     (folder / "some.csv").write_text("object,target\n0,1\n")
     line = refused(capsys, BOTH[0], "some.csv", "--budget", "5")
+    assert line.startswith("bayescrowd: some.csv: ")
     assert "the target of object '1' is missing (59 in all)" in line
+    rows = (folder / "targets.csv").read_text().splitlines()
+    (folder / "bad.csv").write_text("\n".join([*rows[:9], "8,tall", *rows[10:]]))
+    line = refused(capsys, BOTH[0], "bad.csv", "--budget", "5")
+    expected = "bad.csv: row 10, column 'target': expected a finite number, not 'tall'"
+    assert line == f"bayescrowd: {expected}"
+    (folder / "bad.csv").write_text("attribute,cost\nround,1\nbright,0\nold,2\n")
+    line = refused(capsys, *BOTH, "--budget", "5", "--costs", "bad.csv")
+    assert line == "bayescrowd: bad.csv: row 3, column 'cost': expected a number above 0, not 0"
 
 
 def test_existing_files_are_not_overwritten(folder, capsys):

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import bayescrowd as bc
 from bayescrowd.aggregation.protocol import vote_shares
 from bayescrowd.feature_table import as_feature_table
+from bayescrowd.information import conditional_mutual_information
 
 
 def mixed_table(n_items=400, seed=0, missing=0.2):
@@ -211,6 +212,50 @@ def test_samples_follow_the_mixture(mixture):
 
 
 # Goodness of fit.
+
+
+def test_marginals_whose_product_underflows():
+    # Two equal coins have the entropy of one in common. Component 0 holds half of each item with
+    # heads and hardly any tails, P(tails | 0) = 2e-200, whose square is zero in double precision.
+    coins = as_feature_table(np.repeat([[0, 0], [1, 1]], 2, axis=0))
+    trace = np.array([0.5, 0.5, 1e-200, 1e-200])
+    by_component = conditional_mutual_information(
+        coins, np.column_stack([trace, 1 - trace])
+    ).by_component[:, 0, 1]
+    share = trace.sum() / 4
+    tails = 2e-200
+    expected = share * (tails - tails * np.log(tails))  # -(1 - p) log(1 - p) is p
+    assert by_component[0] == pytest.approx(expected, rel=1e-9)
+    # Component 1 holds a third of its items with heads and two thirds with tails.
+    entropy = -(np.log(1 / 3) / 3 + 2 * np.log(2 / 3) / 3)
+    assert by_component[1] == pytest.approx((1 - share) * entropy, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::bayescrowd.mixture.vote_start.WorseThanVotesWarning")
+@pytest.mark.parametrize("estimator", [bc.MDPD, bc.StagewiseEM])
+def test_lack_of_fit_of_a_maximum_likelihood_fit_is_finite(estimator):
+    # Maximum likelihood drives responsibilities to 1e-300, as it does on real crowds.
+    ann = bc.simulate.crowd(200, 30, 3, labels_per_task=8, seed=0).annotations
+    options = {"n_init": 1} if estimator is bc.MDPD else {"refine": True}
+    found = estimator(3, pseudo_counts=0, **options).fit(ann)
+    responsibilities = found.responsibilities_.to_numpy()
+    assert responsibilities[responsibilities > 0].min() < 1e-160
+    assert np.isfinite(found.lack_of_fit_)
+    # A little smoothing changes the fit little, and what it leaves over no more.
+    smooth = estimator(3, pseudo_counts=0.01, **options).fit(ann)
+    assert found.lack_of_fit_ == pytest.approx(smooth.lack_of_fit_, rel=0.05)
+
+
+def test_a_lack_of_fit_that_is_not_infinite_can_be_tested():
+    ann = bc.simulate.crowd(200, 30, 3, labels_per_task=8, seed=0).annotations.to_frame()
+    copied = ann[ann["worker"] == 0].assign(worker="copy")
+    found = bc.MDPD(3, pseudo_counts=0, n_init=1).fit(
+        pd.concat([ann, copied]).astype({"worker": str})
+    )
+    result = found.goodness_of_fit(n_bootstrap=19)
+    assert np.isfinite([result.lack_of_fit, result.expected]).all()
+    assert result.p_value == 0.05
+    assert set(result.pairs.loc[0, ["feature", "other"]]) == {"0", "copy"}
 
 
 def test_lack_of_fit_of_one_component_is_the_sum_of_pairs():

@@ -1,14 +1,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from scipy.stats import chi2
 
 import bayescrowd as bc
 from bayescrowd.feature_table import as_feature_table
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.mixture import pair_information
-from bayescrowd.mixture.pair_information import PairInformation, _reduced
+from bayescrowd.mixture.co_occurrence import CoOccurrences
+from bayescrowd.mixture.pair_information import PairInformation, _reduced, scan_cost
 
 
 def mixed_table(seed=0, n_items=200, missing=0.0):
@@ -92,20 +92,63 @@ def test_agrees_with_the_papers_estimator_on_complete_features():
     np.testing.assert_allclose(found, expected.total, rtol=1e-9, atol=1e-12)
 
 
-def test_blocks_and_kind_of_product_change_nothing(monkeypatch):
+@pytest.mark.parametrize("n_components", [1, 2, 4])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_blocks_and_listing_change_nothing(monkeypatch, n_components, repeated):
     frame = mixed_table(3, missing=0.1)
-    responsibilities = random_responsibilities(len(frame), 2)
-    expected = PairInformation(as_feature_table(frame))
+    table = as_feature_table(frame)
+    if repeated:
+        long = bc.simulate.crowd(80, 12, 3, labels_per_task=4, seed=0).annotations.to_frame()
+        other = long.head(60).assign(label=(long["label"].head(60) + 1) % 3)
+        table = as_feature_table(bc.Annotations.from_frame(pd.concat([long, other])))
+    responsibilities = random_responsibilities(table.n_items, n_components)
+    found = []
+    for is_listed in (True, False):
+        cost = scan_cost(table, 2)._replace(is_listed=is_listed)
+        monkeypatch.setattr(pair_information, "scan_cost", lambda *_, cost=cost: cost)
+        found.append(PairInformation(table))
     monkeypatch.setattr(pair_information, "_BLOCK_CELLS", 1)
     monkeypatch.setattr(pair_information, "_DENSE_ITEMS", 7)
-    other_kind = scipy.sparse.issparse(expected._base)
-    monkeypatch.setattr(pair_information, "_dense_is_faster", lambda base: other_kind)
-    found = PairInformation(as_feature_table(frame))
-    assert scipy.sparse.issparse(found._base) is not other_kind
-    np.testing.assert_allclose(
-        found.matrix(responsibilities), expected.matrix(responsibilities), rtol=1e-9, atol=1e-12
+    found.append(PairInformation(table))
+    expected = found[0].matrix(responsibilities)
+    for pairs in found[1:]:
+        np.testing.assert_allclose(pairs.matrix(responsibilities), expected, rtol=1e-9, atol=1e-12)
+        for level in (0.0, 0.05):
+            one, other = (p.scan(responsibilities, level=level) for p in (found[0], pairs))
+            assert other[:3] == one[:3]
+            assert other[3:] == pytest.approx(one[3:], rel=1e-9)
+
+
+def test_listed_pairs_are_those_with_a_common_item():
+    crowd = bc.simulate.crowd(60, 40, 3, labels_per_task=3, seed=1).annotations
+    met = CoOccurrences(as_feature_table(crowd))
+    frame = crowd.to_frame()
+    pairs = frame.merge(frame, on="task").query("worker_x < worker_y")
+    expected = sorted(set(zip(pairs["worker_x"], pairs["worker_y"], strict=True)))
+    assert list(zip(met.first.tolist(), met.second.tolist(), strict=True)) == expected
+
+
+def test_features_that_never_meet_have_no_entry():
+    table = as_feature_table(np.array([[0, np.nan], [1, np.nan], [np.nan, 0], [np.nan, 1]]))
+    assert scan_cost(table, 2).is_listed
+    scan = PairInformation(table).scan(np.ones((4, 1)))
+    assert scan[3:] == (0.0, 0.0, 0.0)
+    assert PairInformation(table).matrix(np.ones((4, 1))).tolist() == [[0, 0], [0, 0]]
+
+
+def test_cost_of_few_meetings_does_not_grow_with_the_square_of_workers():
+    few, many = (
+        scan_cost(
+            as_feature_table(bc.simulate.crowd(n, n, 2, labels_per_task=5, seed=0).annotations), 2
+        )
+        for n in (500, 4000)
     )
-    assert found.scan(responsibilities)[:3] == expected.scan(responsibilities)[:3]
+    assert few.is_listed
+    assert many.is_listed
+    assert many.n_pairs == 4000 * 10  # five workers form ten pairs
+    assert many.seconds == pytest.approx(8 * few.seconds)
+    assert many.memory == 8 * few.memory
+    assert many.memory < 2**23
 
 
 def test_reduced_matrix_loses_nothing():
@@ -116,11 +159,11 @@ def test_reduced_matrix_loses_nothing():
     assert base.shape[1] == table.n_symbols - 4 + 1
 
 
-def test_sparse_crowds_stay_sparse():
+def test_the_cheaper_way_is_taken():
     crowd = bc.simulate.crowd(300, 50, labels_per_task=3, seed=0).annotations
-    assert scipy.sparse.issparse(PairInformation(as_feature_table(crowd))._base)
+    assert isinstance(PairInformation(as_feature_table(crowd))._listed, CoOccurrences)
     full = bc.simulate.crowd(300, 10, seed=0).annotations
-    assert isinstance(PairInformation(as_feature_table(full))._base, np.ndarray)
+    assert PairInformation(as_feature_table(full))._listed is None
 
 
 def test_twice_judged_tasks_count_once():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from bayescrowd.aggregation.em import LOG_FLOOR
 from bayescrowd.feature_table import as_feature_table
 from bayescrowd.mixture.pair_information import PairInformation
 from bayescrowd.mixture.splitting import moved_apart, split_direction, split_hessian
@@ -148,6 +149,86 @@ def test_values_that_the_component_lacks_stay_away():
     found = split_direction(first, second, responsibilities, 0, profiles)
     assert found.first[2] == pytest.approx(0, abs=1e-12)
     assert found.curvature < 0
+
+
+@pytest.mark.parametrize("coordinates", ["probability", "fisher"])
+@pytest.mark.parametrize("absent", [np.exp(LOG_FLOOR), 1e-8])
+def test_values_with_floored_probabilities_stay_away(coordinates, absent):
+    # What EM hands over for a value that nobody shows is the exponential of a floored logarithm,
+    # or the share of a pseudo-count, and never zero.
+    codes = np.repeat([(0, 0), (1, 1), (0, 1), (1, 0)], [80, 80, 20, 20], axis=0)
+    first, second = np.eye(3)[codes[:, 0]], np.eye(2)[codes[:, 1]]
+    profiles = (np.array([0.5, 0.5 - absent, absent]), np.array([0.5, 0.5]))
+    one = np.ones((200, 1))
+    found = split_direction(first, second, one, 0, profiles, coordinates=coordinates)
+    assert found.first[2] == 0
+    without = split_direction(
+        first[:, :2], second, one, 0, (profiles[1], profiles[1]), coordinates=coordinates
+    )
+    np.testing.assert_allclose(found.first[:2], without.first, atol=1e-6)
+    np.testing.assert_allclose(found.second, without.second, atol=1e-6)
+    assert found.curvature == pytest.approx(without.curvature, rel=1e-6)
+
+
+def test_items_that_all_but_left_show_no_value():
+    # The items with the third value belong to the other component, up to 1e-200.
+    codes = np.repeat([(0, 0), (1, 1), (0, 1), (1, 0), (2, 1)], [80, 80, 20, 20, 50], axis=0)
+    own = np.where(codes[:, 0] == 2, 1e-200, 1.0)
+    responsibilities = np.column_stack([own, 1 - own])
+    profiles = (np.array([0.5, 0.5, 5e-201]), np.array([0.5, 0.5]))
+    found = split_direction(
+        np.eye(3)[codes[:, 0]], np.eye(2)[codes[:, 1]], responsibilities, 0, profiles
+    )
+    np.testing.assert_allclose(np.concatenate(found[:2]), [0.5, -0.5, 0, 0.5, -0.5], atol=1e-9)
+
+
+def test_no_value_that_could_move():
+    codes = np.repeat([(0, 0)], 20, axis=0)
+    profiles = (np.array([1.0, np.exp(LOG_FLOOR)]),) * 2
+    coin = np.eye(2)[codes[:, 0]]
+    found = split_direction(coin, coin, np.ones((20, 1)), 0, profiles)
+    assert np.concatenate(found[:2]).tolist() == [0, 0, 0, 0]
+
+
+def test_a_coincidence_of_rare_values_attracts_the_papers_coordinates_only():
+    # 5 of 1000 items have the third value of either feature, and 1 has both: a correlation of 0.2,
+    # against 0.6 of the first two values.
+    cells = {(0, 0): 393, (1, 1): 393, (0, 1): 103, (1, 0): 102, (2, 2): 1, (2, 0): 4, (0, 2): 4}
+    codes = np.repeat(list(cells), list(cells.values()), axis=0)
+    first, second = np.eye(3)[codes[:, 0]], np.eye(3)[codes[:, 1]]
+    profiles = (first.mean(axis=0), second.mean(axis=0))
+    one = np.ones((1000, 1))
+    plain = split_direction(first, second, one, 0, profiles)
+    fisher = split_direction(first, second, one, 0, profiles, coordinates="fisher")
+    # The largest change that the two values allow: d = (-1, -1, 2) / sqrt(12) on either feature.
+    assert abs(plain.first[2]) == pytest.approx(2 / np.sqrt(12), rel=0.05)
+    assert abs(fisher.first[2]) < 2 * profiles[0][2]
+    # -(c + c^2) for two features of correlation c, worked as for the binary pair above: at least
+    # -2 in Fisher's coordinates, whatever the values' frequencies.
+    c = 1 - 2 * 205 / 991
+    assert fisher.curvature == pytest.approx(-(c + c**2), rel=0.02)
+    assert plain.curvature < -20
+
+
+def test_hessian_in_fishers_coordinates_is_that_of_finite_differences():
+    case = Case(2, seed=7)
+    profiles = (case.profiles[0][1], case.profiles[1][1])
+    roots = np.sqrt(np.concatenate(profiles))
+    responsibilities = case.responsibilities()
+    hessian = split_hessian(*case.features[:2], responsibilities, 1, profiles, coordinates="fisher")
+    still = case.information(case.duplicated(1, np.zeros(5)))
+    width = 2e-3
+    for change in tangent_directions(7):
+        forth, back = (
+            case.information(case.duplicated(1, sign * width * change)) for sign in (1, -1)
+        )
+        difference = (forth - 2 * still + back) / width**2
+        coordinate = change / roots
+        assert coordinate @ hessian @ coordinate == pytest.approx(difference, rel=2e-3, abs=1e-5)
+    found = split_direction(*case.features[:2], responsibilities, 1, profiles, coordinates="fisher")
+    change = np.concatenate(found[:2])
+    assert np.square(change / roots).sum() == pytest.approx(1)
+    assert found.first.sum() == pytest.approx(0, abs=1e-12)
 
 
 def test_independent_pair_has_no_direction_down():

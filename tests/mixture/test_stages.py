@@ -1,10 +1,15 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import bayescrowd as bc
 from bayescrowd.feature_table import as_feature_table
+from bayescrowd.mixture import stages
 from bayescrowd.mixture.mdpd import MDPD
-from bayescrowd.mixture.pair_information import PairInformation
+from bayescrowd.mixture.pair_information import PairInformation, scan_cost
+from bayescrowd.mixture.splitting import split_direction
 from bayescrowd.mixture.stages import State, _split, _Symbols, maximisation, stagewise_em
 
 
@@ -63,12 +68,54 @@ def test_split_moves_two_features_and_keeps_the_distribution_on_average():
     ones = np.ones((table.n_items, 1))
     before = State(maximisation(table, 0.0)(symbols.sweep(ones), None), ())
     scan = PairInformation(table).scan(ones)
-    after = _split(symbols, before, ones, scan, 0.1).estimate
+    after = _split(symbols, before, scan, "probability", 0.1).estimate
     np.testing.assert_allclose(np.exp(after.log_prior), [0.5, 0.5])
     profiles = np.exp(after.log_table)
     np.testing.assert_allclose(profiles.mean(axis=1), np.exp(before.estimate.log_table[:, 0]))
     moved = np.flatnonzero(np.abs(profiles[:, 0] - profiles[:, 1]) > 1e-12)
     assert set(moved) == set(symbols.of_features((scan.first, scan.second)))
+
+
+def test_hessian_is_that_of_the_e_step_that_follows(monkeypatch):
+    # The pair enters S first: each split's curvature is the second difference of I(Xi; Xj | Y)
+    # when twins that stand a little apart are assigned items by S and the pair.
+    rng = np.random.default_rng(3)
+    kind = rng.integers(4, size=(600, 1))
+    table = as_feature_table(np.where(rng.random((600, 6)) < 0.7, kind, rng.integers(4, size=6)))
+    symbols, pairs = _Symbols(table), PairInformation(table)
+    splits = []
+
+    def spied(symbols, state, scan, coordinates, step):
+        splits.append((state, scan))
+        return _split(symbols, state, scan, coordinates, step)
+
+    monkeypatch.setattr(stages, "_split", spied)
+    found = stagewise_em(table, 4, coordinates="probability", pseudo_counts=1.0)
+    assert len(splits) == 3
+    grown = [len(state.informative) for state, _ in splits]
+    assert grown == [record.n_informative for record in found.records[1:4]]
+    assert grown[-1] > grown[0]
+    width = 1e-3
+    for state, scan in splits:
+        own = [symbols.of_features((f,)) for f in (scan.first, scan.second)]
+        profiles = tuple(np.exp(state.estimate.log_table[o, scan.component]) for o in own)
+        direction = split_direction(
+            symbols.shown(scan.first),
+            symbols.shown(scan.second),
+            symbols.posterior(state),
+            scan.component,
+            profiles,
+        )
+        moved = _split(symbols, state, scan, "probability", width)
+        for place, profile, change in zip(own, profiles, direction[:2], strict=True):
+            np.testing.assert_allclose(
+                np.exp(moved.estimate.log_table[place, scan.component]), profile + width * change
+            )
+        before, after = (
+            pairs.matrix(symbols.posterior(s))[scan.first, scan.second] for s in (state, moved)
+        )
+        # Both signs of the step are the same mixture, so that one difference is half of two.
+        assert 2 * (after - before) / width**2 == pytest.approx(direction.curvature, rel=5e-3)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -80,6 +127,16 @@ def test_experts_are_found_and_noise_is_not(missing):
     assert found.converged
     assert found.posterior.shape == (400, 2)
     assert found.records[-1].scan.max_norm < found.records[0].scan.max_norm / 5
+
+
+def test_the_better_of_both_coordinates_is_kept():
+    for seed in range(4):
+        table = experts_and_noise(seed)
+        plain, fisher, best = (
+            stagewise_em(table, 3, coordinates=c).records[-1].log_likelihood
+            for c in ("probability", "fisher", "best")
+        )
+        assert best == pytest.approx(max(plain, fisher), rel=1e-9)
 
 
 def test_no_tolerance_runs_all_iterations():
@@ -96,3 +153,31 @@ def test_control_shuffled_features_have_nothing_informative():
     found = stagewise_em(shuffled, 2, level=0.01)
     # The pair that was split, since a second component was asked for, and nothing else.
     assert len(found.informative) == 2
+
+
+def test_says_what_it_will_cost_before_it_begins(monkeypatch):
+    # 400 complete items of 16 binary features: 120 pairs, quicker in dense tables than in a list
+    # of 48,000 co-occurrences.
+    def begin(table):
+        raise RuntimeError("it has begun")
+
+    monkeypatch.setattr(stages, "PairInformation", begin)
+    monkeypatch.setattr(stages, "MUCH_TIME", 0.0)
+    with (
+        pytest.warns(stages.ExpensiveFitWarning, match="120 pairs of features.*100 iterations"),
+        pytest.raises(RuntimeError, match="it has begun"),
+    ):
+        stagewise_em(experts_and_noise(), 2, coordinates="fisher")
+
+
+@pytest.mark.parametrize(("n_workers", "warns"), [(1000, False), (20_000, True)])
+def test_cost_is_said_of_tables_that_need_gigabytes(monkeypatch, n_workers, warns):
+    # Every worker has labelled 40 of 40 tasks; the table itself is not looked at.
+    ann = bc.simulate.crowd(40, n_workers, 2, seed=0).annotations
+    table = as_feature_table(ann)
+    cost = scan_cost(table, 2)
+    assert (cost.memory > stages.MUCH_MEMORY) == warns
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stages._warn_of_cost(table, 2, 10)
+    assert [w.category for w in caught] == [stages.ExpensiveFitWarning] * warns

@@ -1,4 +1,5 @@
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import bayescrowd as bc
 from bayescrowd import datasets
-from bayescrowd.aggregation.protocol import Aggregator
+from bayescrowd.aggregation.protocol import Aggregator, shares
+from bayescrowd.mixture.mdpd import MDPD
 from bayescrowd.mixture.stagewise import StagewiseEM, match_votes
+from bayescrowd.mixture.vote_start import WorseThanVotesWarning
 
 PAPER = {"pseudo_counts": 0.0, "n_iter": 20, "tol": 0.0}
 """Twenty iterations without smoothing, as in the paper."""
@@ -202,6 +205,123 @@ def test_votes_are_matched_by_covariance():
     assert match_votes(posterior[:, ::-1], ann).tolist() == [0, 1]
 
 
+# Votes that know better.
+
+
+@pytest.fixture(scope="module")
+def few_labels():
+    """Three labels per task of a hundred workers: hardly two have a task in common."""
+    return bc.simulate.crowd(300, 100, 5, labels_per_task=3, seed=0)
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_warns_where_votes_explain_the_labels_better(few_labels, refine):
+    est = StagewiseEM(5, refine=refine)
+    with pytest.warns(WorseThanVotesWarning, match=r"log-likelihood -\d+\.\d against -\d+"):
+        est.fit(few_labels.annotations)
+    vote = error(bc.MajorityVote().fit(few_labels.annotations), few_labels)
+    assert error(est, few_labels) > vote + 30
+    assert est.start_ == "stages"
+    # The numbers are those that the same model has in `MDPD`.
+    ann, options = few_labels.annotations, {"pseudo_counts": est.pseudo_counts, "n_init": 1}
+    votes = MDPD(5, init=shares(ann.votes.astype(float)), **options).fit(ann)
+    own = MDPD(5, init=est.responsibilities_.to_numpy(), **options).fit(ann)
+    assert est.comparison_.votes_maximum == pytest.approx(votes.log_likelihood_, rel=1e-6)
+    assert est.comparison_.fitted_maximum == pytest.approx(own.log_likelihood_, rel=1e-3)
+    assert est.comparison_.fitted == pytest.approx(est.log_likelihood_)
+    assert est.comparison_.fitted < est.comparison_.votes
+
+
+@pytest.mark.parametrize("predict_with", ["all", "informative"])
+def test_fallback_starts_from_votes(few_labels, predict_with):
+    ann = few_labels.annotations
+    est = StagewiseEM(5, fallback="votes", predict_with=predict_with).fit(ann)
+    assert est.start_ == "votes"
+    one = MDPD(
+        5,
+        init=shares(ann.votes.astype(float)),
+        n_init=1,
+        pseudo_counts=est.pseudo_counts,
+        n_iter=1,
+        tol=0,
+    ).fit(ann)
+    np.testing.assert_allclose(est.probas_, one.responsibilities_, atol=1e-9)
+    np.testing.assert_allclose(est.predict_proba(ann), est.probas_, atol=1e-9)
+    assert est.log_likelihood_ == est.comparison_.votes
+    assert (est.n_iter_, len(est.trace_)) == (1, 1)
+    # Seventeen per cent of the votes are wrong; one M-step weighs them by worker.
+    vote = error(bc.MajorityVote().fit(ann), few_labels)
+    assert error(est, few_labels) < vote + 4
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_no_fallback_where_the_stages_are_right(alpha):
+    data = bc.simulate.sparse_crowd(alpha=alpha, seed=0)
+    own, kept = (StagewiseEM(3, fallback=f).fit(data.annotations) for f in (None, "votes"))
+    assert kept.start_ == "stages"
+    pd.testing.assert_frame_equal(own.probas_, kept.probas_)
+
+
+def test_trec_and_web_are_no_worse_than_a_vote_with_the_fallback():
+    for name in ("trec", "web"):
+        if not datasets.is_local(name):
+            pytest.skip(f"{name} is not on this machine")
+        data = bc.load_dataset(name)
+        est = StagewiseEM(data.annotations.n_classes, fallback="votes").fit(data.annotations)
+        assert est.start_ == "votes"
+        assert error(est, data) < error(bc.MajorityVote().fit(data.annotations), data)
+
+
+def test_fallback_needs_votes(sparse):
+    table, _ = survey(7, n_items=100)
+    with pytest.raises(ValueError, match="fallback='votes': expected None"):
+        StagewiseEM(2, fallback="votes").fit(table)
+    with pytest.raises(ValueError, match="fallback='votes': expected None"):
+        StagewiseEM(2, fallback="votes").fit(sparse.annotations)
+
+
+# Values that hardly occur.
+
+
+def wrong(responsibilities, truth):
+    """Percentage of items in a wrong component, components named by the best permutation."""
+    found, truth = responsibilities.to_numpy().argmax(axis=1), truth.to_numpy()
+    names = np.array(list(permutations(range(3))))
+    return 100 * (names[:, found] != truth).mean(axis=1).min()
+
+
+@pytest.mark.parametrize("pseudo_counts", [0.0, 0.01])
+@pytest.mark.parametrize("coordinates", ["probability", "fisher", "best"])
+def test_a_class_that_nobody_uses_changes_nothing(pseudo_counts, coordinates):
+    options = {"pseudo_counts": pseudo_counts, "coordinates": coordinates}
+    data = bc.simulate.one_coin_crowd(400, 10, 3, accuracy=0.7, seed=1)
+    three = StagewiseEM(3, **options).fit(data.annotations)
+    declared = bc.Annotations.from_frame(data.annotations.to_frame(), classes=[0, 1, 2, 3])
+    four = StagewiseEM(3, **options).fit(declared)
+    as_classes = StagewiseEM(4, **options).fit(declared)
+    assert error(as_classes, data) == pytest.approx(error(three, data), abs=0.5)
+    assert as_classes.weights_[3] == pytest.approx(0, abs=1e-12)
+    assert error(three, data) < true_model_error(data) + 1
+    assert wrong(four.responsibilities_, data.truth) == pytest.approx(error(three, data), abs=0.5)
+
+
+@pytest.mark.parametrize(("n_tasks", "n_workers", "share"), [(1000, 20, 0.002), (2000, 12, 0.01)])
+def test_a_value_of_few_labels_does_not_attract_the_splits(n_tasks, n_workers, share):
+    # Mean and worst of eight crowds: without the value, at most 0.4 and 1.2 % for both sizes.
+    errors = []
+    for seed in range(8):
+        data = bc.simulate.one_coin_crowd(
+            n_tasks, n_workers, 3, accuracy=0.75 if n_workers == 12 else 0.7, seed=seed
+        )
+        frame = data.annotations.to_frame()
+        rare = np.random.default_rng(seed).random(len(frame)) < share
+        frame["label"] = frame["label"].where(~rare, 3)
+        crowd = bc.Annotations.from_frame(frame, classes=[0, 1, 2, 3])
+        errors.append(wrong(StagewiseEM(3).fit(crowd).responsibilities_, data.truth))
+    assert np.mean(errors) < 1
+    assert max(errors) < 2
+
+
 # Tables.
 
 
@@ -333,8 +453,10 @@ def test_warns_before_it_has_settled(sparse):
         ({"split": "never"}, "split='never'"),
         ({"predict_with": "some"}, "predict_with='some'"),
         ({"level": 1.0}, "level=1.0"),
+        ({"coordinates": "polar"}, "coordinates='polar'"),
         ({"step": 0.0}, "step=0.0"),
         ({"pseudo_counts": -1.0}, "pseudo_counts=-1.0"),
+        ({"fallback": "mean"}, "fallback='mean'"),
         ({"n_iter": 0}, "n_iter=0"),
         ({"tol": -1.0}, "tol=-1.0"),
     ],

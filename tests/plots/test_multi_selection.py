@@ -28,6 +28,20 @@ def test_losses_are_those_of_the_path(data):
     assert plots.repeat_losses(with_costs).get_xlabel() == "budget: cost of an object"
 
 
+def test_an_infeasible_projection_is_shaded_and_not_drawn(data):
+    values, y = data
+    double = np.concatenate([values, values], axis=1)  # every attribute twice
+    with pytest.warns(UserWarning, match="projected loss is negative"):
+        est = bc.MultiSelection(budget=12, method="scoring").fit(double, y)
+    start = est.projected_loss_.index[est.projected_loss_.isna()][0]
+    ax = plots.repeat_losses(est)
+    assert np.isnan(ax.lines[0].get_ydata()[start:]).all()
+    assert (ax.lines[0].get_ydata()[:start] > 0).all()
+    assert [text.get_text() for text in ax.get_legend().get_texts()][-1] == "projection infeasible"
+    assert ax.patches[0].get_x() == start
+    assert ax.patches[0].get_width() == 12 - start
+
+
 def test_attribute_map_places_every_attribute(data):
     est = bc.MultiSelection(budget=3).fit(*data)
     ax = plots.attribute_map(est)

@@ -190,3 +190,20 @@ def test_of_many_attributes_the_path_alone_is_modelled():
     post = est.posterior(values, truth[:, 0], draws=5, warmup=2, chains=1)
     assert set(est.selected_.index) <= set(post.draws.attributes)
     assert len(post.draws.attributes) <= 3
+
+
+@pytest.mark.parametrize("constant", [4.7, 1e6 + 0.1, 1e-8])
+def test_rounding_errors_of_a_constant_are_not_modelled(constant):
+    """A constant column and a constant target are what they are at 0, where nothing is rounded."""
+    values, y, _, _ = simulated(3, m=30, k=3)
+    found = []
+    for level in (constant, 0.0):
+        values[:, 1] = level
+        found.append(sample_judgements(as_judgements(values), y, draws=5, warmup=2, chains=1))
+    np.testing.assert_array_equal(found[0].covariance, found[1].covariance)
+    np.testing.assert_array_equal(found[0].internal_variance, found[1].internal_variance)
+    flat, zero = (
+        sample_judgements(as_judgements(values), np.full(30, level), draws=5, warmup=2, chains=1)
+        for level in (constant, 0.0)
+    )
+    np.testing.assert_array_equal(flat.covariance, zero.covariance)

@@ -1,6 +1,7 @@
 """Judgements, targets and costs from files."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -46,8 +47,74 @@ def test_costs(folder):
     (folder / "c.csv").write_text("attribute,cost\ntall,1\nwide,4.5\n")
     assert read_costs("c.csv").to_dict() == {"tall": 1.0, "wide": 4.5}
     (folder / "bad.csv").write_text("attribute,cost\ntall,cheap\n")
-    with pytest.raises(ValueError, match=r"bad.csv: the cost of 'tall' is 'cheap', no number"):
+    with pytest.raises(ValueError, match=r"^bad.csv: row 2, column 'cost': expected a number"):
         read_costs("bad.csv")
+
+
+TARGETS = pd.Index(["7", "08"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("7,1\n08,tall\n", "row 3, column 'target': expected a finite number, not 'tall'"),
+        ("7,1\n9,inf\n08,3\n", "row 3, column 'target': expected a finite number, not 'inf'"),
+        ("7,1\n9,nine\n08,3\n", "row 3, column 'target': expected a finite number, not 'nine'"),
+        (
+            "7,1\n08, \n",
+            (
+                "row 3, column 'target': the target of object '08' is missing (1 in all); expected "
+                "a finite number for every object that was judged"
+            ),
+        ),
+        (
+            "9,1\n",
+            (
+                "the target of object '7' is missing (2 in all); expected a finite number for "
+                "every object that was judged"
+            ),
+        ),
+    ],
+)
+def test_wrong_targets_are_placed(folder, content, message):
+    (folder / "t.csv").write_text(f"object,target\n{content}")
+    with pytest.raises(ValueError, match=f"^{re.escape(f't.csv: {message}')}$"):
+        read_targets("t.csv", objects=TARGETS)
+
+
+def test_objects_that_were_not_judged_need_no_target(folder):
+    (folder / "t.csv").write_text("object,target\n7,1\n9,\n08,2\n")
+    assert read_targets("t.csv", objects=TARGETS)[["7", "08"]].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("tall,1\nwide,0\n", "row 3, column 'cost': expected a number above 0, not 0"),
+        ("tall,1\nwide,-2.5\n", "row 3, column 'cost': expected a number above 0, not '-2.5'"),
+        ("tall,free\nwide,1\n", "row 2, column 'cost': expected a number above 0, not 'free'"),
+        ("tall,inf\nwide,1\n", "row 2, column 'cost': expected a number above 0, not 'inf'"),
+        ("tall,1\nwide,\n", "row 3, column 'cost': expected a number above 0, not a blank"),
+        (
+            "tall,1\ndeep,2\nwide,1\n",
+            (
+                "row 3, column 'attribute': 'deep' is no attribute of the judgements; expected one "
+                "of 'tall', 'wide'"
+            ),
+        ),
+        (
+            "tall,1\n",
+            (
+                "the cost of attribute 'wide' is missing (1 in all); expected a number above 0 for "
+                "every attribute"
+            ),
+        ),
+    ],
+)
+def test_wrong_costs_are_placed(folder, content, message):
+    (folder / "c.csv").write_text(f"attribute,cost\n{content}")
+    with pytest.raises(ValueError, match=f"^{re.escape(f'c.csv: {message}')}"):
+        read_costs("c.csv", attributes=pd.Index(["tall", "wide"]))
 
 
 @pytest.mark.parametrize(

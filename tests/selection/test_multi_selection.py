@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
 import bayescrowd as bc
+from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning
 from bayescrowd.selection.repeat_moments import nearest_psd
 
 SIGMA = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 1.0]])
@@ -251,6 +252,66 @@ def test_scoring_does_without_pairs():
     assert bc.MultiSelection(2, method="scoring").fit(values, y).repeats_.shape == (3, 2)
 
 
+# Projections that cannot be
+
+
+def correlated(m=100):
+    """Six attributes with much in common."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(m, 1)) + 0.3 * rng.normal(size=(m, 6))
+    return truth[:, :, None] + 0.5 * rng.normal(size=(m, 6, 2)), truth.sum(axis=1)
+
+
+def test_scoring_reports_an_infeasible_projection():
+    """Equation 1 sums b^2 / (sigma^2 + v/r): above Var y, it is not shown as a loss of 0."""
+    values, y = correlated()
+    with pytest.warns(InfeasibleProjectionWarning, match="takes attributes to be uncorrelated"):
+        est = bc.MultiSelection(20, method="scoring").fit(values, y)
+    table = est.attributes_
+    for repeats, loss in zip(est.repeats_.to_numpy(), est.projected_loss_, strict=True):
+        asked = repeats > 0
+        spread = table["external_variance"] + table["internal_variance"] / np.maximum(repeats, 1)
+        explained = (table["correlation"] ** 2 / spread)[asked].sum()
+        if explained > y.var():
+            assert np.isnan(loss)
+        else:
+            assert loss == pytest.approx(y.var() - explained)
+    assert est.projected_loss_.isna().sum() == 19
+    assert "from a budget of 2 on" in est.projection_problem_
+    shopping = est.shopping_list()
+    assert shopping[["adds", "share"]].isna().all(axis=None)
+    assert shopping["times"].sum() == 20
+    assert est.shopping_list(1)["share"].sum() == pytest.approx(
+        1 - est.projected_loss_[1] / est.projected_loss_[0]
+    )
+    full = bc.MultiSelection(20).fit(values, y)  # no warning
+    assert full.projection_problem_ is None
+    assert full.projected_loss_.between(0, y.var(), inclusive="neither")[1:].all()
+
+
+def test_few_objects_report_an_infeasible_projection():
+    rng = np.random.default_rng(199)
+    truth = rng.normal(size=(15, 8))
+    values = truth[:, :, None] + rng.normal(size=(15, 8, 2))
+    with pytest.warns(InfeasibleProjectionWarning, match=r"15 objects contradict.*ridge above 0"):
+        est = bc.MultiSelection(20).fit(values, truth.sum(axis=1))
+    assert np.isnan(est.projected_loss_.iloc[-1])
+    est.set_params(ridge=0.5).fit(values, truth.sum(axis=1))
+    assert est.projected_loss_.iloc[-1] > 0
+
+
+def test_a_target_that_is_explained_in_full_is_feasible():
+    """All of the variance and a rounding error more: a loss of 0, which is right."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        truth = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 3))
+        values = np.repeat(truth[:, :, None], 2, axis=2)
+        est = bc.MultiSelection(3).fit(values, truth @ [1.0, 0.1, -3.0])
+        assert est.projection_problem_ is None
+        # what is left is judged against the variance of single attributes: VANISHING
+        assert est.projected_loss_.iloc[-1] == pytest.approx(0, abs=1e-8)
+
+
 # Classification
 
 
@@ -341,6 +402,144 @@ def test_constant_attribute_and_constant_target(pilot):
     assert nothing.shopping_list().empty
 
 
+def with_constant(seed, constant, k=2, m=60):
+    """Three attributes, of which the second is replaced by a constant; and the other two alone."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(m, 3))
+    values = truth[:, :, None] + 0.5 * rng.normal(size=(m, 3, k))
+    values[:, 1] = constant
+    return values, values[:, [0, 2]], truth @ [1, 0.5, 2.0]
+
+
+def assert_never_chosen(selector, values, others, y):
+    est, alone = clone(selector).fit(values, y), clone(selector).fit(others, y)
+    np.testing.assert_array_equal(est.repeats_[1], 0)
+    np.testing.assert_array_equal(est.repeats_[[0, 2]], alone.repeats_)
+    np.testing.assert_allclose(est.projected_loss_, alone.projected_loss_, rtol=1e-9)
+    assert est.internal_variance_[1] == est.correlation_[1] == est.reliability_[1] == 0
+    np.testing.assert_allclose(est.shopping_list()["adds"], alone.shopping_list()["adds"])
+
+
+def test_a_constant_attribute_is_never_chosen():
+    """Of 200 such crowds, judging it by its own rounding errors goes wrong in about 30."""
+    for seed in range(200):
+        assert_never_chosen(bc.MultiSelection(8), *with_constant(seed, 4.7))
+
+
+@pytest.mark.parametrize("constant", [4.7, 1e6 + 0.1, 1e-8, 0.1, -1e15 - 0.3, 0.0])
+@pytest.mark.parametrize(
+    "selector",
+    [
+        bc.MultiSelection(8, ridge=0.1),
+        bc.MultiSelection(8, method="scoring"),
+        bc.MultiSelection(8, average="median"),
+        bc.MultiSelection(8, search="exact"),
+        bc.MultiSelection(8, search="gain"),
+        bc.Averages(8),
+        bc.Copies(8),
+    ],
+    ids=str,
+)
+# Two attributes that correlate by chance, as happens with 60 objects, are too much for 'scoring'.
+@pytest.mark.filterwarnings(
+    "ignore::bayescrowd.selection.multi_selection.InfeasibleProjectionWarning"
+)
+def test_constants_of_every_magnitude(selector, constant):
+    for seed in range(6):
+        assert_never_chosen(selector, *with_constant(seed, constant, k=3))
+
+
+def test_a_constant_that_users_computed_themselves():
+    """0.3, 0.1 + 0.2 and the next floats: constant but for rounding."""
+    near = np.nextafter([0.3, 0.3, 0.1 + 0.2], [0.0, 1.0, 1.0])
+    for seed in range(40):
+        values, others, y = with_constant(seed, 0.3)
+        values[:, 1] = np.random.default_rng(seed).choice(near, size=(60, 2))
+        assert_never_chosen(bc.MultiSelection(8), values, others, y)
+
+
+def test_a_constant_in_long_sums():
+    """A sum of 30,000 tenths is wrong in the twelfth digit."""
+    values, others, y = with_constant(0, 0.1, m=30_000)
+    assert_never_chosen(bc.MultiSelection(8), values, others, y)
+    values, others, y = with_constant(0, 0.1, m=20, k=3_000)
+    assert_never_chosen(bc.MultiSelection(8), values, others, y)
+
+
+def test_judges_who_agree_are_asked_once():
+    """Constant within objects, though not between them: one judgement is as good as any."""
+    for seed in range(40):
+        values, _, y = with_constant(seed, 0.0, k=3)
+        values[:, 1] = 0.1 * np.random.default_rng(seed).integers(0, 30, size=(60, 1))
+        est = bc.MultiSelection(8).fit(values, y + values[:, 1, 0])
+        assert est.internal_variance_[1] == 0
+        assert est.reliability_[1] == 1
+        assert est.selected_[1] == 1
+
+
+def test_objects_that_do_not_differ_are_not_asked_about():
+    """The same three judgements of every object, in any order: no difference between objects."""
+    for seed in range(40):
+        values, others, y = with_constant(seed, 0.0, k=3)
+        values[:, 1] = np.random.default_rng(seed).permuted([[0.1, 0.2, 0.3]] * 60, axis=1)
+        est, alone = bc.MultiSelection(8).fit(values, y), bc.MultiSelection(8).fit(others, y)
+        assert est.correlation_[1] == est.reliability_[1] == 0
+        np.testing.assert_array_equal(est.repeats_[[0, 2]], alone.repeats_)
+
+
+@pytest.mark.parametrize("constant", [4.7, 1e6 + 0.1, 1e-8, -0.1])
+@pytest.mark.parametrize("selector", [bc.MultiSelection, bc.Averages, bc.Copies])
+def test_a_constant_target_buys_nothing(pilot, selector, constant):
+    values, _ = pilot
+    est = selector(5).fit(values, np.full(len(values), constant))
+    assert est.selected_.empty
+    assert (est.projected_loss_ == 0).all()
+    np.testing.assert_allclose(est.predict(values), constant, rtol=1e-14)
+    assert est.score(values, np.full(len(values), constant)) == 1
+    assert est.score(values, np.full(len(values), constant + 1)) == 0
+
+
+def test_a_target_that_nothing_is_about_buys_nothing():
+    """A factorial design: the target is orthogonal to both attributes, up to rounding."""
+    design = np.array(list(np.ndindex(2, 2, 2, 2))) * 0.2 - 0.1
+    values = np.repeat(design[:, :2, None], 2, axis=2)
+    est = bc.MultiSelection(4).fit(values + 0.7, design[:, 2] + 0.1 * design[:, 3])
+    assert est.selected_.empty
+
+
+def test_small_differences_of_large_numbers_are_used():
+    """1e6 + N(0, 1), and even one part in 10^12, are data: as good as without the offset."""
+    for seed in range(10):
+        values, y = drawn(seed, 200)
+        plain = bc.MultiSelection(8).fit(values, y)
+        for offset in (1e6, 1e12):
+            far = bc.MultiSelection(8).fit(values + offset, y + offset)
+            pd.testing.assert_frame_equal(far.repeats_, plain.repeats_)
+            # a unit in the last place of 1e12 is 1e-4
+            np.testing.assert_allclose(far.projected_loss_, plain.projected_loss_, rtol=1e-2)
+
+
+@pytest.mark.parametrize("search", ["cost-benefit", "exact"])
+def test_units_of_measurement_change_nothing(search):
+    """Metres beside micrometres: neither is negligible for being written in large units."""
+    values, y = drawn(3, 2_000)
+    units = np.array([1e6, 1.0, 1e-6])
+    plain = bc.MultiSelection(6, search=search).fit(values, y)
+    assert np.linalg.eigvalsh(plain._moments.external).min() > 0
+    scaled = bc.MultiSelection(6, search=search).fit(values * units[:, None], y)
+    pd.testing.assert_frame_equal(scaled.repeats_, plain.repeats_)
+    np.testing.assert_allclose(scaled.projected_loss_, plain.projected_loss_, rtol=1e-9)
+    np.testing.assert_allclose(scaled.coef_ * units[scaled.coef_.index], plain.coef_, rtol=1e-7)
+
+
+def test_a_classifier_is_learned_where_an_attribute_has_become_constant():
+    values, y = drawn(5, 300, k=4)
+    est = bc.MultiSelectionClassifier(budget=4).fit(values, y > 0)
+    values[:, est.selected_.index[0]] = 4.7
+    est.refit(values, y > 0)
+    assert np.isfinite(est.predict_proba(values)).all()
+
+
 def test_collinear_attributes_change_nothing(pilot):
     values, y = pilot
     exact = np.repeat(values[:, :, :1], 2, axis=2)  # judges who agree
@@ -355,12 +554,12 @@ def test_collinear_attributes_change_nothing(pilot):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": 0}, "budget=0: expected a number of judgements above 0"),
+        ({"budget": 0}, "budget=0: expected a finite number above 0"),
         ({"budget": -3}, "budget=-3"),
         ({"budget": float("nan")}, "budget=nan"),
         ({"budget": 3, "costs": [4, 5, 6]}, "buys nothing: the cheapest attribute, 0, costs 4"),
         ({"budget": 0.5}, "expected at least 1"),
-        ({"method": "best"}, "method='best': expected one of full, scoring"),
+        ({"method": "best"}, "method='best': expected 'full' or 'scoring'"),
         ({"search": "random"}, "search='random'"),
         ({"average": "mode"}, "average='mode'"),
         ({"ridge": -1.0}, "ridge=-1"),

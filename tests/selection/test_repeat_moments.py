@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayescrowd.selection.judgements import as_judgements
-from bayescrowd.selection.repeat_moments import internal_variance, judgement_moments
+from bayescrowd.selection.repeat_moments import internal_variance, judgement_moments, nearest_psd
 
 NAN = np.nan
 
@@ -90,6 +90,18 @@ def test_attributes_without_a_common_object():
 def test_one_object_is_not_enough():
     with pytest.raises(ValueError, match="1 object only"):
         moments(np.ones((1, 2, 2)), [1.0])
+
+
+def test_nearest_psd_leaves_what_stands_alone():
+    """A row of zeros stays one, exactly, and a lone negative variance becomes 0."""
+    rng = np.random.default_rng(0)
+    matrix = np.zeros((6, 6))
+    coupled = rng.normal(size=(4, 4))
+    matrix[1:5, 1:5] = coupled + coupled.T
+    matrix[5, 5] = -3.0
+    rounded = nearest_psd(matrix)
+    np.testing.assert_array_equal(rounded[[0, 5]], 0)
+    np.testing.assert_allclose(rounded[1:5, 1:5], nearest_psd(matrix[1:5, 1:5]), atol=1e-14)
 
 
 # Medians

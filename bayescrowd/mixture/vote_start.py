@@ -1,0 +1,99 @@
+"""Whether a mixture that was grown from workers' labels is better than the one the votes give.
+
+Stagewise EM needs workers who have labelled the same tasks. Where few have, the pairs it looks at
+are noise, and it can end far from any vote without a sign of it in its own course. The likelihood
+shows it, if like is compared with like: both P(class | task), that of the stages and the shares of
+votes, are followed by one M-step on all workers, and both are followed by EM until it settles. The
+first pair tells which start explains the labels better, the second whether EM mends it. (The stages
+against settled EM from votes would tell nothing: the former listen to few workers and always lose,
+also where they are right.)
+
+Measured in nats, errors in per cent:
+
+    crowd                        one M-step           settled              stages  votes
+                                 stages    votes      stages    votes
+    300 x 100, 3 labels a task   -1154.6   -821.5     -702.4    -664.5     77.7    17.0
+    trec                        -37810.8 -36036.2   -34749.8  -34751.7     46.5    34.9
+    web                         -17643.2 -18612.4   -17305.8  -17235.5     30.2    26.9
+    dog, 52 workers              -4528.5  -4866.2    -4452.7   -4446.2     17.1    17.9
+    5 experts of 100            -87103.0 -87486.4   -87047.3  -87047.9     25.3    57.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, maximise
+
+__all__ = ["MARGIN", "StartComparison", "WorseThanVotesWarning", "compare_starts"]
+
+MARGIN = 1e-3
+"""Likelihoods that differ by less than this, in nats per label, are taken as equal."""
+
+
+class WorseThanVotesWarning(UserWarning):
+    """A mixture explains the labels worse than the one that the workers' votes give."""
+
+
+class StartComparison(NamedTuple):
+    """Log-likelihoods of the same labels under the same model, nats."""
+
+    fitted: float
+    """One M-step after P(class | task) of the stages; settled, if refined."""
+    votes: float
+    """The same after the shares of votes."""
+    fitted_maximum: float
+    """Where EM on all workers settles from the stages."""
+    votes_maximum: float
+    """Where it settles from the votes."""
+    n_labels: int
+    """Labels that they are the likelihoods of."""
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the votes are the better start by more than `MARGIN` nats per label."""
+        margin = MARGIN * self.n_labels
+        return (
+            self.fitted < self.votes - margin or self.fitted_maximum < self.votes_maximum - margin
+        )
+
+
+def compare_starts(
+    labels: Incidence,
+    fitted: EMResult,
+    votes: Float[np.ndarray, "item cls"],
+    m_step: Callable[[Sweep, Estimate | None], Estimate],
+    *,
+    refine: bool,
+    n_iter: int,
+    tol: float,
+) -> tuple[StartComparison, EMResult]:
+    """Compare a mixture with the votes'; also returns the latter, obtained in the same way.
+
+    Args:
+        labels: the data.
+        fitted: the mixture, after one iteration from the stages or settled.
+        votes: share of each class among the labels of each task.
+        m_step: that of the mixture.
+        refine: whether `fitted` has settled.
+        n_iter: most iterations of an EM that is to settle.
+        tol: it settles when an iteration gains less than this, nats per label.
+    """
+    best = maximise(labels, votes, m_step, n_iter=n_iter, tol=tol)
+    if refine:
+        fitted_best, from_votes = fitted, best
+    else:
+        fitted_best = maximise(labels, fitted.posterior, m_step, n_iter=n_iter, tol=tol)
+        from_votes = maximise(labels, votes, m_step, n_iter=1, tol=0.0)
+    comparison = StartComparison(
+        fitted.log_likelihood,
+        from_votes.log_likelihood,
+        fitted_best.log_likelihood,
+        best.log_likelihood,
+        labels.n_labels,
+    )
+    return comparison, from_votes
