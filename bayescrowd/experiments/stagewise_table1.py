@@ -161,7 +161,7 @@ EXPERIMENT = Experiment(
         "The step by which twins are moved apart, 0.1, is ours: the paper gives none, and with 0.1",
         "both informative sets are as large as published. With 0.2 and 0.3, bird is the same, and",
         "dog has 19.70 % (18 workers) and 19.95 % (14); with 0.05, bird has 10.19 % (10 workers),",
-        "and dog ends in a poor maximum, 36.31 % (9). The pair enters S before the Hessian is taken,",
-        "as in the paper; if it entered afterwards, dog would have 19.58 % (17).",
+        "and dog ends in a poor maximum, 36.31 % (9). The pair enters S before the Hessian is",
+        "taken, as in the paper; if it entered afterwards, dog would have 19.58 % (17).",
     ),
 )
