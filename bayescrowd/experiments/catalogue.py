@@ -78,14 +78,14 @@ _ENTRIES = [
         "mi",
         "Figure 1",
         "agreement of two one-coin workers",
-        reason=_ILLUSTRATION,
+        module=f"{_HOME}.mi_figure1",
     ),
     Published(
         "mi-figure2",
         "mi",
         "Figure 2",
         "goodness of fit as a bound on the divergence",
-        reason=_ILLUSTRATION,
+        module=f"{_HOME}.mi_figure2",
     ),
     Published(
         "mi-table1",
@@ -259,10 +259,10 @@ def experiment_named(name: str) -> Experiment:
             there is, or why.
 
     Examples:
-        >>> experiment_named("mi-figure1")
+        >>> experiment_named("stagewise-figure2")
         Traceback (most recent call last):
             ...
-        ValueError: mi-figure1 is not reproducible: an illustration; nothing is measured
+        ValueError: stagewise-figure2 is not reproducible: an illustration; nothing is measured
     """
     entry = CATALOGUE.get(name)
     if entry is None:

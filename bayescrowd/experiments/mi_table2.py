@@ -61,7 +61,7 @@ _REASONS = {
     ("TREC", "FS+MV"): "the least error with any number of workers is 34.84 %, with 761",
     ("TREC", "FS+MV+EM"): "it is reached after 26 iterations; errors are 29.45 to 29.67 % between "
     "10 and 200",
-    ("Web", "OPT-D&S"): "between random partitions, errors differ by more than 15 points",
+    ("Web", "OPT-D&S"): f"{_OPTIONS}, but medians stay below 26 % with {_TRIED}",
     ("Web", "MV+EM"): "it is reached after 240 iterations",
     ("Web", "FS+OPT-D&S"): f"{_OPTIONS}: medians lie on both sides of it with {_TRIED}",
 }

@@ -147,11 +147,13 @@ def _draw_curve(axes: Axes, curve: Sequence[Outcome], method: str, n_iter: int) 
 
 
 def _settings(method: str, threshold: float) -> str:
-    make = _opt_ds(threshold, N_UPDATES[-1], 0)
     if method == "MV-D&S":
-        make = _mv_ds("votes' matrices, lifted", N_UPDATES[-1])
+        told = settings_of(_mv_ds("majority", N_UPDATES[-1]))
+        told = told.replace("'majority'", "votes' matrices, lifted")
+    else:
+        told = settings_of(_opt_ds(threshold, N_UPDATES[-1], 0))
     updates = " and ".join(map(str, N_UPDATES))
-    return f"{settings_of(make)}, n_iter {updates}"
+    return f"{told}, n_iter {updates}"
 
 
 EXPERIMENT = Experiment(

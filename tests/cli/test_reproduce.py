@@ -52,7 +52,7 @@ def test_defaults(asked):
     ("arguments", "message"),
     [
         (["table"], "no experiment 'table'; there are "),
-        (["mi-figure1"], "mi-figure1 is not reproducible: an illustration"),
+        (["bleafs-figure1"], "bleafs-figure1 is not reproducible: an illustration"),
         (["mi-table1", "--seeds", "0"], "argument --seeds: '0': expected an integer of at least 1"),
         ([], "the following arguments are required: NAME|list"),
     ],

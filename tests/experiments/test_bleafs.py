@@ -206,6 +206,7 @@ def test_no_reading_observes_two_features_as_often_as_table_2(delta, options):
             assert sorted(run.observations.values())[-2] < published[-2] == 38
 
 
+@pytest.mark.slow
 def test_table_1_is_reached_by_runs_with_the_upper_delta():
     problem = table("nursery")
     number = features_by_number(problem.space)
