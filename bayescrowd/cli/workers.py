@@ -31,14 +31,25 @@ PICTURES = (".png", ".pdf", ".svg")
 N_SHOWN = 10
 
 _DESCRIPTION = """\
-Rank workers by the mutual information of their labels with those of all others, which needs no
-truth, and keep the best: who answers at random shares nothing with anybody."""
+Rank workers by how much one label of theirs says about the true class, which is found without any
+truth, and keep those who add something: who answers at random says nothing."""
 
 _EPILOG = """\
 how many are kept:
   --top N keeps the N best. --auto, the default, lets --rule decide: 'held-out' keeps the fewest
-  workers whose model predicts tasks it has not seen as well as any; 'knee' stops where the scores
-  level off; '95%' at 95 % of their sum.
+  workers whose labels predict those of held-out tasks as well as any number of workers does; 'knee'
+  stops where the scores level off; '95%' at 95 % of their sum.
+
+estimators:
+  'class', the default, is the information of one label about the class; it does not grow with the
+  number of labels, and few labels are judged as the crowd is. The others work by pairs of workers
+  and are summed over all others: 'paper' is Zhao and Zucker's, which ranks workers with many labels
+  first. --heuristic subset needs one of these.
+
+flags:
+  A worker whose labels are beyond doubt worse than guessing is an 'adversary': they say much, to
+  an aggregator that learns to turn them round, and mislead a vote. A 'spammer' says next to
+  nothing.
 
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
@@ -46,10 +57,10 @@ input:
 
 output:
   A summary is printed. --out takes the judgements of the kept workers (task, worker, label),
-  --scores one row per worker, best first (rank, worker, score, n_labels, selected), in the format
-  of the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-' prints CSV. --plot
-  draws the scores: .png, .pdf or .svg. --json prints one JSON document and no summary. Scores are
-  in nats.
+  --scores one row per worker, best first (rank, worker, score, n_labels, selected, accuracy,
+  flag), in the format of the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-'
+  prints CSV. --plot draws the scores: .png, .pdf or .svg. --json prints one JSON document and no
+  summary. Scores are in nats; accuracy and flag are those of 'bayescrowd aggregate'.
 
 exit codes:
   0 done, 2 bad input or usage, 1 a fault of ours
@@ -89,9 +100,9 @@ def add_to(commands: Commands) -> None:
     )
     choice.add_argument(
         "--estimator",
-        choices=("paper", "co-labelled", "miller-madow", "chi-square"),
-        default="paper",
-        help="of the mutual information; default: %(default)s",
+        choices=("class", "paper", "co-labelled", "miller-madow", "chi-square"),
+        default="class",
+        help="of the information; default: %(default)s",
     )
     choice.add_argument("--seed", type=natural_number, metavar="N", default=0, help="default: 0")
     output = parser.add_argument_group("output")
@@ -125,6 +136,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
     if args.top is not None and args.rule is not None:
         raise ValueError("--rule says how --auto decides; it cannot be given with --top")
+    if args.heuristic == "subset" and args.estimator == "class":
+        raise ValueError(
+            "--heuristic subset compares pairs of workers; expected --estimator paper, "
+            "co-labelled, miller-madow or chi-square"
+        )
     if [args.out, args.scores].count("-") + args.json > 1:
         raise ValueError("only one of --out -, --scores - and --json can print")
     if args.plot is not None and Path(args.plot).suffix.lower() not in PICTURES:
@@ -171,15 +187,19 @@ def _score_table(selector: MutualInformationSelector, annotations: Annotations) 
     """One row per worker, best first."""
     import pandas as pd
 
+    from bayescrowd.aggregation.auto import aggregate
+
     ranking = selector.ranking_
-    n_labels = pd.Series(annotations.labels_per_worker, index=annotations.workers)
+    quality = aggregate(annotations).worker_quality_.loc[ranking]
     return pd.DataFrame(
         {
             "rank": range(1, len(ranking) + 1),
             "worker": ranking,
             "score": selector.scores_[ranking].to_numpy(),
-            "n_labels": n_labels[ranking].to_numpy(),
+            "n_labels": quality["n_labels"].to_numpy(),
             "selected": ranking.isin(selector.selected_),
+            "accuracy": quality["accuracy"].to_numpy(),
+            "flag": quality["flag"].to_numpy(),
         }
     )
 
@@ -258,15 +278,18 @@ def _summary(
     )
     if uncovered := _n_uncovered(reduced):
         kept += f"\n  {counted(uncovered, 'task')} without any label left"
-    rows = [["rank", "worker", "score", "labels", "kept"]]
+    rows = [["rank", "worker", "score", "labels", "kept", "flag"]]
     for row in scores.head(N_SHOWN).itertuples(index=False):
         kept_mark = "yes" if row.selected else "no"
         name = _shortened(row.worker)
-        rows.append([f"{row.rank}", name, f"{row.score:.4f}", f"{row.n_labels:,}", kept_mark])
-    title = "workers by score (information shared with all others, nats)"
+        rows.append(
+            [f"{row.rank}", name, f"{row.score:.4f}", f"{row.n_labels:,}", kept_mark, f"{row.flag}"]
+        )
+    told = "of one label about the class" if args.estimator == "class" else "shared with all others"
+    title = f"workers by score (information {told}, nats)"
     if len(scores) > N_SHOWN:
         title += f"; --scores FILE writes all {len(scores):,}"
-    paragraphs = [read, kept, f"{title}\n{aligned(rows, left=(1, 4))}"]
+    paragraphs = [read, kept, f"{title}\n{aligned(rows, left=(1, 4, 5))}"]
     written = [
         f"{path}: {what} written"
         for path, what in (

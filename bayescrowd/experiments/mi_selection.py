@@ -75,7 +75,8 @@ def authors_truth(name: str) -> pd.Series:
 @cache
 def mutual_information_ranking(name: str) -> pd.Series:
     """Scores of a crowd's workers, best first."""
-    selector = MutualInformationSelector(1).fit(loaded_crowd(name).annotations)
+    selector = MutualInformationSelector(1, estimator="paper")
+    selector.fit(loaded_crowd(name).annotations)
     return selector.scores_[selector.ranking_]
 
 

@@ -73,7 +73,7 @@ def _measure(part: str, seed: int) -> dict[CellId, float]:
     name = crowd_named(title)
     everybody = loaded_crowd(name).annotations
     if method == "without truth":
-        selected = MutualInformationSelector().fit_transform(everybody)
+        selected = MutualInformationSelector(estimator="paper").fit_transform(everybody)
         columns = {
             _AUTO: (METHODS["MV+EM"](seed), selected),
             _SELECTIVE: (SelectiveDawidSkene(seed=seed), everybody),
@@ -156,7 +156,7 @@ def _cells(row: str, title: str) -> list[Cell]:
 
 
 def _parts(title: str) -> list[Part]:
-    selector = MutualInformationSelector(1)
+    selector = MutualInformationSelector(1, estimator="paper")
     chosen = f"heuristic={selector.heuristic!r}, estimator={selector.estimator!r}"
     parts = [
         Part(

@@ -75,7 +75,11 @@ def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> 
         ax,
         title=f"{len(selector.selected_):,} of {len(scores):,} selected",
         xlabel="rank by score",
-        ylabel="information shared with all others (nats)",
+        ylabel=(
+            "information of one value about the class (nats)"
+            if selector.estimator == "class"
+            else "information shared with all others (nats)"
+        ),
     )
 
 

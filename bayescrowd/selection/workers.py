@@ -8,11 +8,19 @@ it does not matter how a worker names the classes.
     (a) 'subset': the subset of size L with the largest sum of I(Xi; Xj) among its pairs
     (b) 'score':  the L features with the largest score_i = sum over j of I(Xi; Xj)   (equation 1)
 
+Equation 1 grows with the number of items that features share: on crowds, whose workers give from
+one to thousands of labels, it ranks by diligence first, and spammers with many labels come high. By
+default features are therefore ranked by the information of one value about the hidden class
+(estimator 'class', see `class_information.py`). The paper's estimator and three more that work by
+pairs are there for comparison; (a) needs one of them.
+
 The paper leaves L open: its table reports the best one by truth. Three rules choose it without:
 
-* 'held-out': a mixture of the selected features, the others being independent of everything, is
-  scored on items that it has not seen; the fewest features whose likelihood is within one standard
-  error of the best, over items, are taken;
+* 'held-out', by estimator 'class': the number of features that predicts entries of held-out items
+  best, less those at its end that hardly add to the gain: a standard error of it, but at least
+  0.2 and at most 1 % of it. By pairs: a mixture of the selected features, the others being
+  independent of everything, is scored on items that it has not seen; the fewest features whose
+  likelihood is within one standard error of the best, over items, are taken;
 * 'knee': where the curve of falling scores is farthest below its chord;
 * '95%': the fewest features that have 95 % of the sum of all (positive) scores.
 """
@@ -33,57 +41,73 @@ from sklearn.utils.validation import check_is_fitted
 from bayescrowd.aggregation.protocol import Aggregator, as_annotations, shares
 from bayescrowd.annotations import Annotations
 from bayescrowd.feature_table import FeatureTable, as_feature_table, is_long
-from bayescrowd.information import Estimator, information_matrix
+from bayescrowd.information import Estimator as PairEstimator
+from bayescrowd.information import information_matrix
 from bayescrowd.metrics import error_rate
 from bayescrowd.mixture.mdpd import MDPD
 from bayescrowd.parameters import Count, Seed, check_parameters
+from bayescrowd.selection.class_information import as_crowd, class_information, mean_gains
 from bayescrowd.selection.subsets import best_subset, greedy_order
 
 __all__ = ["MutualInformationSelector", "selection_curve", "supervised_ranking"]
 
+Estimator = Literal["class", PairEstimator]
 Heuristic = Literal["score", "subset"]
 Rule = Literal["held-out", "knee", "95%"]
 
 N_FOLDS = 3
 N_SIZES = 25
-"""Most numbers of features at which the held-out likelihood is computed; a constant ratio apart."""
+"""Most numbers of features at which the held-out likelihood is computed, a constant ratio apart;
+for estimator 'class', as many again a constant distance apart."""
 
 LEAST_FEATURES = 3
 """A mixture of fewer features is not identified."""
 
 SCORE_SHARE = 0.95
 
+NEGLIGIBLE, NOTICEABLE = 0.002, 0.01
+"""Shares of the held-out gain, for estimator 'class': losing less is always allowed, losing more
+never, and in between a standard error decides. By itself it would allow too much where items are
+few, and too little where the ranking ends with workers who guess, who hardly change a thing."""
+
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="MutualInformationSelector")
 
 
 class MutualInformationSelector(BaseEstimator):
-    """Select the features that share most information with the others, without any truth.
+    """Select the features that say most about a hidden class, without any truth.
+
+    Features may be workers: the class is then the true label.
 
     Args:
         n_features: how many to select, or 'auto' to let `rule` decide.
-        heuristic: 'score' ranks features by their summed information; 'subset' looks for the
-            subset with the most information among itself: exactly up to 20 features, else
-            greedily with exchanges.
-        estimator: of the mutual information; see `pairwise_mutual_information`.
+        heuristic: 'score' ranks features by their information; 'subset' looks for the subset with
+            the most information among itself, by an estimator that works by pairs: exactly up to 20
+            features, else greedily with exchanges.
+        estimator: 'class', the information of one value about the hidden class; or one of
+            `pairwise_mutual_information`, summed over all other features.
         rule: how 'auto' decides; see the module. The held-out likelihood is the most reliable.
-        n_components: of the mixture behind 'held-out'; 'values' is the largest number of values
-            that a feature has: with workers, the number of classes.
-        seed: folds and starts of the held-out likelihood.
+        n_components: number of hidden classes; 'values' is the largest number of values that a
+            feature has: with workers, the number of labels to choose from.
+        seed: folds and starts of mixtures. Workers ranked by 'class' need none.
 
     Attributes:
-        scores_: summed information with all others, by feature, nats.
+        scores_: information by feature, nats: of one value about the class, or summed over all
+            other features.
         ranking_: all features, the best first. For 'subset', in the order in which each adds
             most to those before.
         selected_: those selected, in the order of `ranking_`.
         curve_: by number of features: the feature that comes in, its score, the information
-            within the top features, and where they were computed, in nats per item, the held-out
-            log-likelihood above that of independent features (`held_out`) and the standard error
-            of its distance from the best (`held_out_error`).
+            within the top features (`within`; by pairs only), and where they were computed, the
+            log-likelihood of held-out entries above that of independent features (`held_out`) and
+            the standard error of its distance from the best (`held_out_error`), in nats per entry
+            for 'class' and per item for the others.
 
     Examples:
+        Five of twenty workers know anything. With so few tasks, one who guesses may slip in.
+
         >>> import bayescrowd as bc
-        >>> data = bc.simulate.sparse_crowd(300, 20, alpha=0.25, accuracy=0.8, seed=1)
+        >>> data = bc.simulate.sparse_crowd(300, 20, alpha=0.25, accuracy=0.8, seed=2)
         >>> selector = bc.MutualInformationSelector().fit(data.annotations)
         >>> sorted(selector.selected_)
         [0, 1, 2, 3, 4]
@@ -96,7 +120,7 @@ class MutualInformationSelector(BaseEstimator):
         n_features: Count | Literal["auto"] = "auto",
         *,
         heuristic: Heuristic = "score",
-        estimator: Estimator = "paper",
+        estimator: Estimator = "class",
         rule: Rule = "held-out",
         n_components: Count | Literal["values"] = "values",
         seed: Seed = 0,
@@ -121,20 +145,21 @@ class MutualInformationSelector(BaseEstimator):
             raise ValueError(
                 f"n_features={self.n_features!r}: expected 'auto' or 1 to {table.n_features}"
             )
-        matrix = information_matrix(table, self.estimator)
-        scores = matrix.sum(axis=1)
-        by_score = self.heuristic == "score"
-        order = np.argsort(-scores, kind="stable") if by_score else greedy_order(matrix)
+        if self.heuristic == "subset" and self.estimator == "class":
+            raise ValueError(
+                "heuristic='subset' compares pairs of features; expected an estimator by pairs: "
+                f"{', '.join(get_args(PairEstimator))}"
+            )
         self.features_ = table.features
-        self.scores_ = pd.Series(scores, index=table.features, name="score")
-        self.ranking_ = table.features.take(order)
-        self._matrix, self._order = matrix, order
-        self.curve_ = self._curve(table)
+        if self.estimator == "class":
+            self._fit_class(table)
+        else:
+            self._fit_pairs(table, self.estimator)
         n_selected = self._rule() if self.n_features == "auto" else self.n_features
         chosen = np.zeros(table.n_features, dtype=bool)
         chosen[self._members(n_selected)] = True
         self._support = chosen
-        self.selected_ = self.ranking_[chosen[order]]
+        self.selected_ = self.ranking_[chosen[self._order]]
         return self
 
     def members(self, n_features: int) -> pd.Index:
@@ -180,36 +205,65 @@ class MutualInformationSelector(BaseEstimator):
             return self._order[:n_features]
         return best_subset(self._matrix, n_features)
 
-    def _curve(self, table: FeatureTable) -> pd.DataFrame:
+    def _fit_class(self, table: FeatureTable) -> None:
+        """Rank by the information of one value about the hidden class."""
         n_features = table.n_features
-        ordered = self._matrix[np.ix_(self._order, self._order)]
-        within = np.tril(ordered).sum(axis=1).cumsum()
-        curve = pd.DataFrame(
-            {
-                "feature": self.ranking_,
-                "score": self.scores_.to_numpy()[self._order],
-                "within": within,
-                "held_out": np.full(n_features, np.nan),
-                "held_out_error": np.full(n_features, np.nan),
-            },
-            index=pd.RangeIndex(1, n_features + 1, name="n_features"),
+        sizes = _path_sizes(n_features, n_even=N_SIZES) if self._asks_held_out() else []
+        found = class_information(
+            table, n_components=self._n_components(table), seed=self.seed, sizes=sizes
         )
-        if self.n_features == "auto" and self.rule == "held-out":
-            sizes = _path_sizes(n_features)
-            n_values = max(len(values) for values in table.values)
-            n_components = n_values if self.n_components == "values" else self.n_components
+        self._set_ranking(found.scores, np.argsort(-found.scores, kind="stable"))
+        self.curve_["within"] = np.nan
+        if sizes:
+            means, errors = mean_gains(found)
+            self.curve_.loc[sizes, "held_out"] = means
+            self.curve_.loc[sizes, "held_out_error"] = errors
+
+    def _fit_pairs(self, table: FeatureTable, estimator: PairEstimator) -> None:
+        """Rank by the information that features share with each other."""
+        self._matrix = information_matrix(table, estimator)
+        scores = self._matrix.sum(axis=1)
+        by_score = self.heuristic == "score"
+        order = np.argsort(-scores, kind="stable") if by_score else greedy_order(self._matrix)
+        self._set_ranking(scores, order)
+        ordered = self._matrix[np.ix_(order, order)]
+        self.curve_["within"] = np.tril(ordered).sum(axis=1).cumsum()
+        if self._asks_held_out():
+            sizes = _path_sizes(table.n_features)
             members = [self._members(size) for size in sizes]
-            gains = _held_out_gains(table, members, n_components, self.seed)
+            gains = _held_out_gains(table, members, self._n_components(table), self.seed)
             behind = gains[gains.mean(axis=1).argmax()] - gains
-            curve.loc[sizes, "held_out"] = gains.mean(axis=1)
-            curve.loc[sizes, "held_out_error"] = behind.std(axis=1) / np.sqrt(table.n_items)
-        return curve
+            self.curve_.loc[sizes, "held_out"] = gains.mean(axis=1)
+            self.curve_.loc[sizes, "held_out_error"] = behind.std(axis=1) / np.sqrt(table.n_items)
+
+    def _set_ranking(
+        self, scores: Float[np.ndarray, " feature"], order: Int[np.ndarray, " feature"]
+    ) -> None:
+        self.scores_ = pd.Series(scores, index=self.features_, name="score")
+        self.ranking_ = self.features_.take(order)
+        self._order = order
+        columns = ["feature", "score", "within", "held_out", "held_out_error"]
+        index = pd.RangeIndex(1, len(order) + 1, name="n_features")
+        values = {"feature": self.ranking_, "score": scores[order]}
+        self.curve_ = pd.DataFrame(
+            {name: values.get(name, np.full(len(order), np.nan)) for name in columns}, index=index
+        )
+
+    def _asks_held_out(self) -> bool:
+        return self.n_features == "auto" and self.rule == "held-out"
+
+    def _n_components(self, table: FeatureTable) -> int:
+        if self.n_components == "values":
+            return max(len(values) for values in table.values)
+        return self.n_components
 
     def _rule(self) -> int:
         if self.rule == "held-out":
-            held_out, error = self.curve_[["held_out", "held_out_error"]].dropna().to_numpy().T
-            enough = held_out >= held_out.max() - error
-            return int(self.curve_.index[self.curve_["held_out"].notna()][enough.argmax()])
+            computed = self.curve_[["held_out", "held_out_error"]].dropna()
+            held_out, error = computed.to_numpy().T
+            if self.estimator == "class":
+                return int(computed.index[_last_step(held_out, error)])
+            return int(computed.index[(held_out >= held_out.max() - error).argmax()])
         falling = np.sort(self.scores_.to_numpy())[::-1]
         return _knee(falling) if self.rule == "knee" else _share_of_scores(falling)
 
@@ -316,10 +370,11 @@ def _error_of_workers(
     return error_rate(probas, truth)
 
 
-def _path_sizes(n_features: int) -> list[int]:
+def _path_sizes(n_features: int, n_even: int = 0) -> list[int]:
+    """Numbers of features, a constant ratio apart, and so many a constant distance apart."""
     least = min(LEAST_FEATURES, n_features)
-    sizes = np.round(np.geomspace(least, n_features, N_SIZES))
-    return sorted({int(size) for size in sizes})
+    ratio, even = np.geomspace(least, n_features, N_SIZES), np.linspace(least, n_features, n_even)
+    return sorted({int(size) for size in np.round(np.concatenate([ratio, even]))})
 
 
 def _held_out_gains(
@@ -365,15 +420,21 @@ def _gains(
 def _vote_start(
     table: FeatureTable, n_components: int
 ) -> Float[np.ndarray, "item component"] | None:
-    """Vote shares, where the features are voters: the same values, and a component for each."""
-    values = table.values[0]
-    if len(values) != n_components or not all(
-        v is values or v.equals(values) for v in table.values
-    ):
-        return None
-    flat = table.item_of_entry * n_components + table.symbols % n_components
-    votes = np.bincount(flat, minlength=table.n_items * n_components).astype(float)
-    return shares(votes.reshape(-1, n_components))
+    """Vote shares, where the features are workers."""
+    crowd = as_crowd(table, n_components)
+    return None if crowd is None else shares(crowd.votes.astype(float))
+
+
+def _last_step(held_out: Float[np.ndarray, " size"], error: Float[np.ndarray, " size"]) -> int:
+    """Place of the fewest features from which on, up to the best number, more of them add nothing.
+
+    A smaller number that happens to do well among numbers that do not is passed over.
+    """
+    best = int(held_out.argmax())
+    gain = max(held_out[best], 0.0)
+    allowed = np.clip(error, NEGLIGIBLE * gain, NOTICEABLE * gain)
+    too_few = np.flatnonzero((held_out < held_out[best] - allowed)[:best])
+    return int(too_few[-1]) + 1 if len(too_few) else 0
 
 
 def _knee(falling: Float[np.ndarray, " feature"]) -> int:

@@ -45,7 +45,10 @@ def test_files_hold_what_the_selector_finds(folder, labels):
     pd.testing.assert_frame_equal(reduced, selector.transform(labels).to_frame(), check_dtype=False)
     assert set(reduced["worker"]) == {"w0", "w1", "w2", "w3"}
     scores = pd.read_csv("scores.csv")
-    assert list(scores.columns) == ["rank", "worker", "score", "n_labels", "selected"]
+    assert list(scores.columns) == [
+        *["rank", "worker", "score", "n_labels", "selected"],
+        *["accuracy", "flag"],
+    ]
     assert scores["worker"].tolist() == selector.ranking_.tolist()
     np.testing.assert_allclose(scores["score"], np.sort(selector.scores_)[::-1])
     assert scores["selected"].tolist() == [True] * 4 + [False] * 8
@@ -127,6 +130,7 @@ def test_existing_files_are_not_overwritten(folder, capsys):
     [
         (["labels.csv", "--top", "13"], "--top 13: there are 12 workers"),
         (["labels.csv", "--top", "3", "--rule", "knee"], "--rule says how --auto decides"),
+        (["labels.csv", "--heuristic", "subset"], "--heuristic subset compares pairs of workers"),
         (["labels.csv", "--top", "0"], "expected an integer of at least 1"),
         (["labels.csv", "--top", "3", "--auto"], "not allowed with argument --top"),
         (["labels.csv", "--plot", "scores.gif"], "scores.gif: expected a name that ends in .png"),

@@ -23,7 +23,7 @@ def sparse():
 
 
 def test_scores_are_sums_of_rows(sparse):
-    found = Selector(4).fit(sparse.annotations)
+    found = Selector(4, estimator="paper").fit(sparse.annotations)
     matrix = bc.pairwise_mutual_information(sparse.annotations)
     pd.testing.assert_series_equal(found.scores_, matrix.sum(axis=1), check_names=False)
     assert found.ranking_.to_list() == matrix.sum(axis=1).sort_values().index[::-1].to_list()
@@ -55,6 +55,11 @@ def test_share_of_scores_by_hand():
 # Selection.
 
 
+def test_informative_workers_come_first_by_class(sparse):
+    found = Selector(4).fit(sparse.annotations)
+    assert sorted(found.selected_) == sorted(found.ranking_[:4]) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("heuristic", ["score", "subset"])
 @pytest.mark.parametrize("estimator", ["paper", "co-labelled", "miller-madow", "chi-square"])
 def test_informative_workers_come_first(sparse, heuristic, estimator):
@@ -65,7 +70,7 @@ def test_informative_workers_come_first(sparse, heuristic, estimator):
 
 @pytest.mark.parametrize("heuristic", ["score", "subset"])
 def test_held_out_likelihood_finds_where_to_stop(sparse, heuristic):
-    found = Selector(heuristic=heuristic).fit(sparse.annotations)
+    found = Selector(heuristic=heuristic, estimator="paper").fit(sparse.annotations)
     # A worker who knows nothing costs next to nothing: a few may slip in, none may be missed.
     assert {0, 1, 2, 3} <= set(found.selected_)
     assert len(found.selected_) <= 8
@@ -114,7 +119,7 @@ def test_other_rules_select_a_head_of_the_ranking(sparse, rule):
 
 def test_seed_decides_the_folds(sparse):
     few = sparse.annotations.select_workers(range(8))
-    one, same, other = (Selector(seed=s).fit(few).curve_ for s in (1, 1, 2))
+    one, same, other = (Selector(estimator="paper", seed=s).fit(few).curve_ for s in (1, 1, 2))
     pd.testing.assert_frame_equal(one, same)
     assert not one["held_out"].equals(other["held_out"])
 
@@ -147,7 +152,7 @@ def test_members_of_other_sizes(sparse):
 
 
 def test_parameters_follow_scikit_learn():
-    selector = Selector(3, heuristic="subset", seed=4)
+    selector = Selector(3, heuristic="subset", estimator="paper", seed=4)
     assert clone(selector).get_params() == selector.get_params()
     with pytest.raises(NotFittedError):
         selector.get_support()
@@ -162,6 +167,7 @@ def test_parameters_follow_scikit_learn():
         ({"heuristic": "best"}, "heuristic='best': expected 'score' or 'subset'"),
         ({"rule": "elbow"}, "rule='elbow'"),
         ({"estimator": "plug-in"}, "estimator='plug-in'"),
+        ({"heuristic": "subset"}, "expected an estimator by pairs: paper"),
         ({"n_components": 0}, "n_components=0"),
     ],
 )
@@ -185,7 +191,7 @@ def test_curve_by_hand():
     ann = bc.Annotations.from_matrix([["a", "a", None], ["a", None, "b"]])
     truth = pd.Series({0: "a", 1: "b"})
     curve = bc.selection_curve(
-        ann, truth, {"score": Selector()}, {"MV": bc.MajorityVote()}, sizes=[1, 3]
+        ann, truth, {"score": Selector(estimator="paper")}, {"MV": bc.MajorityVote()}, sizes=[1, 3]
     )
     assert curve.columns.to_list() == ["selector", "aggregator", "n_workers", "error"]
     found = curve.set_index(["selector", "n_workers"])["error"]
@@ -198,7 +204,12 @@ def test_a_task_without_selected_workers_is_a_guess_for_any_aggregator():
     ann = bc.Annotations.from_matrix([["a", "a", None], ["b", "b", None], [None, None, "a"]])
     truth = pd.Series(["a", "b", "a"])
     curve = bc.selection_curve(
-        ann, truth, {"score": Selector()}, {"EM": bc.DawidSkene()}, sizes=[2], supervised=False
+        ann,
+        truth,
+        {"score": Selector(estimator="paper")},
+        {"EM": bc.DawidSkene()},
+        sizes=[2],
+        supervised=False,
     )
     assert curve["error"].item() == pytest.approx(0.5 / 3)
 
@@ -245,7 +256,7 @@ def test_published_errors(published, name, aggregator, n_workers, percent):
     curve = bc.selection_curve(
         data.annotations,
         data.truth,
-        {"score": Selector()},
+        {"score": Selector(estimator="paper")},
         {"": aggregator},
         sizes=[n_workers],
         supervised=False,
@@ -260,7 +271,7 @@ def test_error_on_web_as_the_authors_count(published):
     curve = bc.selection_curve(
         data.annotations,
         filled,
-        {"score": Selector()},
+        {"score": Selector(estimator="paper")},
         {"MV": bc.MajorityVote(), "EM": EM},
         sizes=[8, 9],
         supervised=False,
