@@ -38,7 +38,7 @@ from bayescrowd.platform_exports import (
     mturk_judgements,
     toloka_judgements,
 )
-from bayescrowd.vocabulary import Where, argument, listed, refuse_shared_column, text_of
+from bayescrowd.vocabulary import Where, argument, listed, refuse_shared_column, shown, text_of
 
 __all__ = ["Format", "read_annotations", "read_truth"]
 
@@ -182,7 +182,7 @@ def read_truth(
         if (positions < 0).any():
             row = int(rows[np.argmax(positions < 0)])
             value = _pandas_column(frame, column)[row]
-            found = "nothing" if pd.isna(value) else repr(_written(value))
+            found = "nothing" if pd.isna(value) else shown(_written(value))
             raise ValueError(
                 f"{_place(table, row, column)}: found {found} in the {name}; expected {expectation}"
             )

@@ -33,6 +33,7 @@ __all__ = [
     "plain",
     "refuse_indistinct",
     "refuse_shared_column",
+    "shown",
     "sorted_ids",
     "text_of",
     "vocabulary_of",
@@ -126,7 +127,7 @@ def code_labels(
         if len(unknown):
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
             raise ValueError(
-                f"{where.row(row)}, column {column!r}: label {plain(found[codes[row]])!r} is not "
+                f"{where.row(row)}, column {column!r}: label {shown(found[codes[row]])} is not "
                 f"one of the classes {listed(vocabulary)}"
             )
     else:
@@ -137,7 +138,7 @@ def code_labels(
         to_class[natural] = np.arange(len(found))
     if len(vocabulary) < 2 and len(found):
         raise ValueError(
-            f"{where.prefix}column {column!r} holds one class only ({plain(vocabulary[0])!r}); "
+            f"{where.prefix}column {column!r} holds one class only ({shown(vocabulary[0])}); "
             f"expected at least two ({argument('classes')} names also those that nobody chose)"
         )
     # The appended -1 is what a missing label's code -1 picks.
@@ -155,7 +156,7 @@ def _refuse_non_classes(
             "number; expected labels that name classes"
         )
     if len(found) > MAX_INFERRED_CLASSES:
-        examples = ", ".join(repr(plain(v)) for v in found[:3])
+        examples = ", ".join(shown(v) for v in found[:3])
         raise ValueError(
             f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
             f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
@@ -356,8 +357,19 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def shown(value: Any, most: int = 100) -> str:
+    """A value for a message, cut short if it is very long.
+
+    Examples:
+        >>> shown("cat"), shown("9" * 5000, most=10)
+        ("'cat'", "'999999...")
+    """
+    text = repr(plain(value))
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def listed(values: Iterable[Any], most: int = 8) -> str:
     """The first few values for a message."""
-    listed = [repr(plain(v)) for v in values]
+    listed = [shown(v) for v in values]
     more = f", ... ({len(listed):,} in all)" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
