@@ -181,6 +181,13 @@ def _factorize(
             f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
             "a number or a truth value"
         ) from None
+    # Before pandas makes an index, which half of a surrogate pair would not survive.
+    if not pd.api.types.is_numeric_dtype(values.dtype) and (fault := _unwritable(found)):
+        position, text, reason = fault
+        raise ValueError(
+            f"{where.row(int(np.argmax(codes == position)))}, column {column!r}: {shown(text)} "
+            f"holds {reason}; expected text that a file can hold"
+        )
     if values.dtype == object and pd.api.types.infer_dtype(values).startswith("mixed"):
         codes, found = _code_mixed(values, codes, found, column, where)
     ids = pd.Index(found)
@@ -202,12 +209,6 @@ def _factorize(
             renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
             renumbered[kept] = np.arange(len(kept))
             codes, ids = renumbered[codes], ids.take(kept)
-        if (fault := _unwritable(ids)) is not None:
-            row = int(np.argmax(codes == fault[0]))
-            raise ValueError(
-                f"{where.row(row)}, column {column!r}: {ids[fault[0]]!r} holds {fault[1]}; "
-                "expected text that a file can hold"
-            )
     return codes, ids
 
 
@@ -271,20 +272,19 @@ def refuse_indistinct(ids: pd.Index, name: str) -> None:
             f"{name} {plain(ids[first])!r} and {name} {plain(ids[second])!r} are written alike; "
             "expected names that a file can tell apart"
         )
-    if (fault := _unwritable(ids)) is not None:
-        raise ValueError(
-            f"{name} {ids[fault[0]]!r} holds {fault[1]}; expected text that a file can hold"
-        )
+    if fault := _unwritable(ids):
+        _, text, reason = fault
+        raise ValueError(f"{name} {shown(text)} holds {reason}; expected text that a file can hold")
 
 
-def _unwritable(ids: pd.Index) -> tuple[int, str] | None:
-    """Position of the first text that files cannot hold, and why."""
-    for position, text in enumerate(ids):
+def _unwritable(values: Iterable[Any]) -> tuple[int, str, str] | None:
+    """Position of the first text that files cannot hold, the text, and why."""
+    for position, text in enumerate(values):
         if isinstance(text, str):
             if "\0" in text:
-                return position, "a NUL character"
+                return position, text, "a NUL character"
             if not text.isascii() and re.search("[\ud800-\udfff]", text):
-                return position, "half of a surrogate pair"
+                return position, text, "half of a surrogate pair"
     return None
 
 

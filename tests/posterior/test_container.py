@@ -87,3 +87,15 @@ def test_nothing_makes_no_container():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no\.nc"):
         load(tmp_path / "no.nc")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["3", "3\0"], "holds a NUL character"),
+        (pd.Index([3, "3"], dtype=object), "item id 3 and item id '3' are written alike"),
+    ],
+)
+def test_ids_that_a_file_could_not_tell_apart(ids, message):
+    with pytest.raises(ValueError, match=message):
+        dataset_of({"p": (("item",), np.zeros(2))}, coords={"item": ids})
