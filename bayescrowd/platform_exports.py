@@ -305,7 +305,8 @@ def _annotations(
         for result in _expected(annotation.get("result"), list, f"{place}: 'result'"):
             value = _expected(result, dict, f"{place}: a result").get("value")
             if isinstance(value, dict) and "choices" in value:
-                choices[str(result.get("from_name"))] += value["choices"]
+                chosen = _expected(value["choices"], list, f"{place}: 'choices'")
+                choices[str(result.get("from_name"))] += chosen
         found.append((task_id, _completed_by(annotation, worker), choices))
     return found
 

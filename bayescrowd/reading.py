@@ -39,7 +39,7 @@ from bayescrowd.platform_exports import (
     toloka_judgements,
 )
 from bayescrowd.truth import warn_of_tasks
-from bayescrowd.vocabulary import Where, argument, refuse_shared_column, text_of
+from bayescrowd.vocabulary import Where, argument, refuse_shared_column, shown, text_of
 
 __all__ = ["Format", "KnownLabels", "read_annotations", "read_known_labels", "read_truth"]
 
@@ -227,9 +227,9 @@ def read_known_labels(
     )
     if not is_here.any():
         raise ValueError(
-            f"{source}: none of its {len(absent):,} tasks (such as {absent[0]!r}) is one "
+            f"{source}: none of its {len(absent):,} tasks (such as {shown(absent[0])}) is one "
             f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
-            f"{_written(annotations.tasks[0])!r})"
+            f"{shown(_written(annotations.tasks[0]))})"
         )
     rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
     classes = annotations.classes

@@ -33,6 +33,7 @@ __all__ = [
     "plain",
     "refuse_indistinct",
     "refuse_shared_column",
+    "shown",
     "sorted_ids",
     "text_of",
     "vocabulary_of",
@@ -126,7 +127,7 @@ def code_labels(
         if len(unknown):
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
             raise ValueError(
-                f"{where.row(row)}, column {column!r}: label {plain(found[codes[row]])!r} is not "
+                f"{where.row(row)}, column {column!r}: label {shown(found[codes[row]])} is not "
                 f"one of the classes {listed(vocabulary)}"
             )
     else:
@@ -137,7 +138,7 @@ def code_labels(
         to_class[natural] = np.arange(len(found))
     if len(vocabulary) < 2 and len(found):
         raise ValueError(
-            f"{where.prefix}column {column!r} holds one class only ({plain(vocabulary[0])!r}); "
+            f"{where.prefix}column {column!r} holds one class only ({shown(vocabulary[0])}); "
             f"expected at least two ({argument('classes')} names also those that nobody chose)"
         )
     # The appended -1 is what a missing label's code -1 picks.
@@ -155,7 +156,7 @@ def _refuse_non_classes(
             "number; expected labels that name classes"
         )
     if len(found) > MAX_INFERRED_CLASSES:
-        examples = ", ".join(repr(plain(v)) for v in found[:3])
+        examples = ", ".join(shown(v) for v in found[:3])
         raise ValueError(
             f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
             f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
@@ -180,6 +181,13 @@ def _factorize(
             f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
             "a number or a truth value"
         ) from None
+    # Before pandas makes an index, which half of a surrogate pair would not survive.
+    if not pd.api.types.is_numeric_dtype(values.dtype) and (fault := _unwritable(found)):
+        position, text, reason = fault
+        raise ValueError(
+            f"{where.row(int(np.argmax(codes == position)))}, column {column!r}: {shown(text)} "
+            f"holds {reason}; expected text that a file can hold"
+        )
     if values.dtype == object and pd.api.types.infer_dtype(values).startswith("mixed"):
         codes, found = _code_mixed(values, codes, found, column, where)
     ids = pd.Index(found)
@@ -201,12 +209,6 @@ def _factorize(
             renumbered = np.full(len(ids) + 1, -1, dtype=np.int64)
             renumbered[kept] = np.arange(len(kept))
             codes, ids = renumbered[codes], ids.take(kept)
-        if (fault := _unwritable(ids)) is not None:
-            row = int(np.argmax(codes == fault[0]))
-            raise ValueError(
-                f"{where.row(row)}, column {column!r}: {ids[fault[0]]!r} holds {fault[1]}; "
-                "expected text that a file can hold"
-            )
     return codes, ids
 
 
@@ -270,20 +272,19 @@ def refuse_indistinct(ids: pd.Index, name: str) -> None:
             f"{name} {plain(ids[first])!r} and {name} {plain(ids[second])!r} are written alike; "
             "expected names that a file can tell apart"
         )
-    if (fault := _unwritable(ids)) is not None:
-        raise ValueError(
-            f"{name} {ids[fault[0]]!r} holds {fault[1]}; expected text that a file can hold"
-        )
+    if fault := _unwritable(ids):
+        _, text, reason = fault
+        raise ValueError(f"{name} {shown(text)} holds {reason}; expected text that a file can hold")
 
 
-def _unwritable(ids: pd.Index) -> tuple[int, str] | None:
-    """Position of the first text that files cannot hold, and why."""
-    for position, text in enumerate(ids):
+def _unwritable(values: Iterable[Any]) -> tuple[int, str, str] | None:
+    """Position of the first text that files cannot hold, the text, and why."""
+    for position, text in enumerate(values):
         if isinstance(text, str):
             if "\0" in text:
-                return position, "a NUL character"
+                return position, text, "a NUL character"
             if not text.isascii() and re.search("[\ud800-\udfff]", text):
-                return position, "half of a surrogate pair"
+                return position, text, "half of a surrogate pair"
     return None
 
 
@@ -356,8 +357,19 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def shown(value: Any, most: int = 100) -> str:
+    """A value for a message, cut short if it is very long.
+
+    Examples:
+        >>> shown("cat"), shown("9" * 5000, most=10)
+        ("'cat'", "'999999...")
+    """
+    text = repr(plain(value))
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def listed(values: Iterable[Any], most: int = 8) -> str:
     """The first few values for a message."""
-    listed = [repr(plain(v)) for v in values]
+    listed = [shown(v) for v in values]
     more = f", ... ({len(listed):,} in all)" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more

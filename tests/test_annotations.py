@@ -720,3 +720,69 @@ def test_a_declared_class_is_a_class():
 def test_bad_truth(truth, message):
     with pytest.raises(ValueError, match=message):
         Annotations.from_frame(pd.DataFrame(COLUMNS)).code_truth(truth)
+
+
+# Values that print alike
+
+
+@pytest.mark.parametrize("column", ["task", "worker", "label"])
+@pytest.mark.parametrize("values", [[1, "1", 2, 2], [2, 2, "1", 1], [True, "True", 2, 2]])
+def test_values_that_print_alike_are_merged_with_a_warning(column, values):
+    frame = pd.DataFrame({"task": [1, 2, 3, 4], "worker": [1, 2, 3, 4], "label": list("xyxy")})
+    frame[column] = pd.Series(values, dtype=object)
+    with pytest.warns(UserWarning, match=f"row [24], column '{column}': .* is read as text"):
+        ann = Annotations.from_frame(frame)
+    vocabulary = {"task": ann.tasks, "worker": ann.workers, "label": ann.classes}[column]
+    assert sorted(vocabulary) == sorted({str(value) for value in values})
+    with pytest.warns(UserWarning, match="is read as text"):
+        assert_same(Annotations.from_frame(frame.iloc[::-1]), ann)
+
+
+def test_truth_values_are_not_numbers():
+    # Equal in Python, and hence one value to a hash table: which one hung on the order of rows.
+    frame = labelled(pd.Series([1, True, 0, 1], dtype=object))
+    with pytest.warns(UserWarning, match="row 2, column 'label': True cannot be told from 1"):
+        ann = Annotations.from_frame(frame)
+    assert list(ann.classes) == ["0", "1", "True"]
+
+
+def test_mixed_values_that_print_differently_stay():
+    ann = Annotations.from_frame(labelled(pd.Series([1, "a", 2.0, None], dtype=object)))
+    assert list(ann.classes) == [1, 2, "a"]
+
+
+@pytest.mark.parametrize("classes", [[1, 2], ["1", "2"]])
+def test_declared_classes_of_a_column_read_as_text(classes):
+    frame = labelled(pd.Series([1, "1", 2, 2], dtype=object))
+    with pytest.warns(UserWarning, match="is read as text"):
+        ann = Annotations.from_frame(frame, classes=classes)
+    assert list(ann.classes) == classes
+    assert ann.votes.tolist() == [[2, 0], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([1, "1", 2], "class 1 and class '1' are written alike"),
+        (["a", "b\0"], r"class 'b\\x00' holds a NUL character"),
+    ],
+)
+def test_indistinct_classes(classes, message):
+    codes = np.zeros(1, dtype=int)
+    with pytest.raises(ValueError, match=message):
+        Annotations.from_codes(codes, codes, codes, tasks=1, workers=1, classes=classes)
+    with pytest.raises(ValueError, match=message):
+        Annotations.from_frame(labelled(list("aaaa")), classes=classes)
+
+
+def test_indistinct_ids_of_a_matrix():
+    wide = pd.DataFrame([["a", "b"], ["b", "b"]], index=pd.Index([3, "3"], dtype=object))
+    with pytest.raises(ValueError, match="row 3 and row '3' are written alike"):
+        Annotations.from_matrix(wide)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_nul_characters_are_refused(library):
+    frame = library({"task": ["3", "3\0"], "worker": ["a", "b"], "label": ["x", "y"]})
+    with pytest.raises(ValueError, match=r"row 2, column 'task': '3\\x00' holds a NUL character"):
+        Annotations.from_frame(frame)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 
 import hypothesis.strategies as st
 import pandas as pd
@@ -16,6 +17,7 @@ from bayescrowd.file_tables import (
     DelimitedText,
     JsonLines,
     Parquet,
+    arrow_copy,
     file_contents,
     find_column,
     parse_json,
@@ -286,3 +288,38 @@ def test_a_folder(tmp_path):
 def test_no_such_column(columns, role, given, message):
     with pytest.raises(ValueError, match=message):
         find_column(DelimitedText("x.csv", columns.encode(), ","), role, given)
+
+
+# What readers leave behind
+
+
+def test_arrow_reads_memory_of_its_own():
+    # Arrow's threads may release their input while Python shuts down: it must not be Python's.
+    data = b"task,worker,label\n1,a,x\n" * 1000
+    before = sys.getrefcount(data)
+    buffer = arrow_copy(data)
+    assert sys.getrefcount(data) == before
+    assert buffer.to_pybytes() == data
+    assert arrow_copy(b"").size == 0
+
+
+def test_an_open_parquet_file_holds_nothing_of_python():
+    data = parquet_bytes(pd.DataFrame({"task": [1, 2]}))
+    before = sys.getrefcount(data)
+    table = Parquet("x.parquet", data)
+    assert table.read(["task"]).to_pydict() == {"task": [1, 2]}
+    assert sys.getrefcount(data) == before + 1  # the table's own
+
+
+# JSON that Python cannot take in
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000])
+def test_deeply_nested_json(text):
+    with pytest.raises(ValueError, match=r"^x: row 3: arrays or objects stand inside each other"):
+        parse_json(text, "x: row 3")
+
+
+def test_integers_of_very_many_digits():
+    with pytest.raises(ValueError, match=r"^x: row 3: an integer has more than 4,300 digits"):
+        parse_json(b'{"task": ' + b"9" * 5_000 + b"}", "x: row 3")

@@ -12,6 +12,7 @@ BAYESCROWD_TRACEBACK=1 in the environment the traceback comes before the line.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -107,7 +108,10 @@ def _described(error: ValueError | OSError) -> str:
     """The system's own errors as 'file: what', ours as they are."""
     if isinstance(error, OSError) and error.strerror:
         what = error.strerror[:1].lower() + error.strerror[1:]
-        return f"{error.filename}: {what}" if error.filename else what
+        # Files that we write are named (`writing.new_file`); only standard output has no name.
+        is_full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        name = error.filename or ("standard output" if is_full else None)
+        return f"{name}: {what}" if name else what
     return str(error) or type(error).__name__
 
 
@@ -118,7 +122,7 @@ def _output_fault() -> str | None:
             sys.stdout.flush()
     except OSError as error:
         _discard_output()
-        return f"standard output: {_described(error)}"
+        return _described(error)
     return None
 
 

@@ -8,17 +8,20 @@ and kept in a NetCDF file by `save` and `load`.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import arviz as az
+import h5netcdf  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import xarray as xr
+from xarray.backends.h5netcdf_ import H5NetCDFStore
 
 from bayescrowd.vocabulary import refuse_indistinct
-from bayescrowd.writing import new_file
+from bayescrowd.writing import check_target, new_file
 
 __all__ = [
     "NAMES_ARE_OPEN",
@@ -129,12 +132,27 @@ def group_of(post: Container, name: str) -> xr.Dataset:
 def save(post: Container, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
     """Write a container to one NetCDF file, whole or not at all.
 
+    The file is made in memory first: HDF5 crashes the process if the disk is full.
+
     Raises:
         FileExistsError: there is a file already, and `overwrite` is false.
+        OSError: the file cannot be written, such as on a full disk.
     """
+    check_target(path, overwrite=overwrite)
+    content = io.BytesIO()
+    with h5netcdf.File(content, "w") as root:
+        root.attrs.update(post.attrs)
+        for name in group_names(post):
+            group = group_of(post, name)
+            store = H5NetCDFStore(root.create_group(name), mode="a")
+            packed = {
+                key: {"zlib": True}
+                for key, variable in group.variables.items()
+                if variable.ndim and variable.dtype.kind in "iuf"
+            }
+            group.dump_to_store(store, encoding=packed)
     with new_file(path, overwrite=overwrite) as file:
-        # by name: NetCDF's writers do not take open files that hold several groups
-        post.to_netcdf(file.name, engine="h5netcdf")
+        file.write(content.getbuffer())
 
 
 def load(path: str | os.PathLike[str]) -> Container:

@@ -145,3 +145,22 @@ BAD = [
 def test_bad_arguments(birds, changes, message):
     with pytest.raises(ValueError, match=message):
         run(birds, **changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"error": "word"}, "line 2: error is 'word'; expected a number"),
+        ({"spent": None}, "line 2: spent is None; expected a number"),
+        ({"policy": 3}, "line 2: policy is 3; expected text"),
+        ({"selected": [["a"]]}, "line 2: this is no line of a journal"),
+    ],
+)
+def test_a_journal_line_of_wrong_types_is_refused(birds, tmp_path, change, message):
+    path = tmp_path / "journal"
+    run(birds, journal=path, repeats=1)
+    header, line, *rest = path.read_text().splitlines(keepends=True)
+    changed = json.dumps({**json.loads(line), **change}) + "\n"
+    path.write_text("".join([header, changed, *rest]))
+    with pytest.raises(ValueError, match=message):
+        run(birds, journal=path, repeats=1)

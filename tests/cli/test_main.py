@@ -126,7 +126,8 @@ def test_traceback_on_demand(monkeypatch, capsys):
         (ValueError("row 3\nis wrong"), "bayescrowd: row 3; is wrong"),
         (ValueError(), "bayescrowd: ValueError"),
         (PermissionError(13, "Permission denied", "out.csv"), "bayescrowd: out.csv: permission"),
-        (OSError(28, "No space left on device"), "bayescrowd: no space left on device"),
+        (OSError(28, "No space left on device"), "bayescrowd: standard output: no space left on"),
+        (OSError(5, "Input/output error"), "bayescrowd: input/output error"),
         (FileExistsError("out.csv: it exists"), "bayescrowd: out.csv: it exists"),
     ],
 )

@@ -93,3 +93,31 @@ def test_another_version_is_refused(written, toy, monkeypatch):
 def test_another_experiment_is_refused(written, toy):
     with pytest.raises(ValueError, match="experiment 'toy', and this is experiment 'other'"):
         Journal(written, dataclasses.replace(toy.experiment, name="other"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [["fixed", "a", "word"]]}, "line 2: 'word' is not a number"),
+        ({"values": [["fixed", "a", None]]}, "line 2: None is not a number"),
+        ({"seconds": "long"}, "line 2: 'long' is not a number"),
+        ({"part": ["fixed"]}, "line 2: this is no line of a journal"),
+    ],
+)
+def test_values_that_are_no_numbers(written, toy, change, message):
+    header, line, *rest = written.read_text().splitlines(keepends=True)
+    changed = json.dumps({**json.loads(line), **change}) + "\n"
+    written.write_text("".join([header, changed, *rest]))
+    with pytest.raises(ValueError, match=message):
+        Journal(written, toy.experiment)
+
+
+def test_deeply_nested_lines_and_odd_settings(written, toy):
+    header, *rest = written.read_text().splitlines(keepends=True)
+    written.write_text("".join([header, "[" * 100_000 + "\n", *rest]))
+    with pytest.raises(ValueError, match="line 2: this is no line of a journal"):
+        Journal(written, toy.experiment)
+    changed = json.dumps({**json.loads(header), "settings": [1]}) + "\n"
+    written.write_text("".join([changed, *rest]))
+    with pytest.raises(ValueError, match="line 1: this is no line of a journal"):
+        Journal(written, toy.experiment)

@@ -1,5 +1,10 @@
 """The container builds, reads, saves and loads the same on either ArviZ."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -87,3 +92,43 @@ def test_nothing_makes_no_container():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no\.nc"):
         load(tmp_path / "no.nc")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["3", "3\0"], "holds a NUL character"),
+        (pd.Index([3, "3"], dtype=object), "item id 3 and item id '3' are written alike"),
+    ],
+)
+def test_ids_that_a_file_could_not_tell_apart(ids, message):
+    with pytest.raises(ValueError, match=message):
+        dataset_of({"p": (("item",), np.zeros(2))}, coords={"item": ids})
+
+
+FULL_DISK = """
+import resource
+import numpy as np
+from bayescrowd.posterior.container import assemble, dataset_of, save
+draws = np.random.default_rng(0).normal(size=(2, 5000))
+post = assemble({"posterior": dataset_of({"rate": (("chain", "draw"), draws)})})
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+try:
+    save(post, "fit.nc")
+except OSError as fault:
+    print(fault)
+"""
+
+
+def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert done.returncode == 0, done.stderr  # HDF5 itself would end in a segmentation fault
+    assert done.stdout == "[Errno 27] File too large: 'fit.nc'\n"
+    assert os.listdir(tmp_path) == []
