@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"_version", "vocabulary"},
+    {"_version", "vocabulary", "memory"},
     {"annotations"},
     {
         *{"reading", "file_tables", "platform_exports", "writing"},

@@ -33,6 +33,7 @@ from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.cross_validation import model_weights, withheld_scores
 from bayescrowd.aggregation.em import Estimate, log_floored
+from bayescrowd.aggregation.empirical_bayes import ability_rows
 from bayescrowd.aggregation.pool import POOL, fit_members, implied_rows
 from bayescrowd.aggregation.protocol import Gold, shares, vote_shares, with_known
 from bayescrowd.aggregation.row_aggregator import (
@@ -43,6 +44,7 @@ from bayescrowd.aggregation.row_aggregator import (
 from bayescrowd.aggregation.row_models import Fit, by_class, log_rows
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.aggregation.task_sample import sampled_tasks
+from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.annotations import Annotations
 
 __all__ = ["AutoAggregator", "aggregate"]
@@ -129,6 +131,9 @@ class AutoAggregator(RowAggregator):
             trace=np.empty(0),
             converged=True,
         )
+
+    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> SparseRows:
+        return ability_rows(symbols, found)
 
     def _weighted_fits(
         self, symbols: Symbols, ann: Annotations, votes: Float[np.ndarray, "item cls"]

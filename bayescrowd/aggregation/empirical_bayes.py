@@ -33,13 +33,14 @@ from jaxtyping import Float, Int
 from scipy.special import expit, gammaln, logit
 
 from bayescrowd.aggregation.em import log_floored
-from bayescrowd.aggregation.row_aggregator import RowModelAggregator
-from bayescrowd.aggregation.row_models import ClassPrior
+from bayescrowd.aggregation.row_aggregator import CompactAggregation, RowModelAggregator
+from bayescrowd.aggregation.row_models import ClassPrior, Counted, log_rows
 from bayescrowd.aggregation.simple_rows import is_right
 from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.annotations import Annotations
 
-__all__ = ["AbilityBase", "EmpiricalBayesDawidSkene", "EmpiricalBayesModel"]
+__all__ = ["AbilityBase", "EmpiricalBayesDawidSkene", "EmpiricalBayesModel", "ability_rows"]
 
 STRENGTHS = (*(2.0**e for e in range(-1, 8)), np.inf)
 """Pseudo-labels to choose from."""
@@ -101,6 +102,9 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
         ):
             raise ValueError(f"strength={self.strength!r}: expected a number above 0 or 'learned'")
         return EmpiricalBayesModel(strength=self.strength)
+
+    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> SparseRows:
+        return ability_rows(symbols, found)
 
     def _keep(self, base: AbilityBase, ann: Annotations) -> None:
         self.abilities_ = pd.Series(base.ability, index=ann.workers, name="ability")
@@ -180,6 +184,31 @@ class EmpiricalBayesModel(NamedTuple):
             strength=FIRST_STRENGTH if self.strength == "learned" else float(self.strength),
             age=0,
         )
+
+
+def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
+    """The rows of a fit with a state per class: wrong answers not given are shared as the crowd's.
+
+    Args:
+        symbols: the pairs of the fit's labels.
+        found: the fit, whose base is an `AbilityBase`.
+    """
+    base = found.base
+    assert isinstance(base, AbilityBase)
+    share = np.ones_like(found.totals)
+    if np.isfinite(base.strength):
+        share = base.strength / (found.totals + base.strength)
+    right = expit(base.intercept + base.ability[:, None])
+    strange = expit(base.intercept)
+    log_seen = log_rows(base, found.counts, found.totals, symbols.worker, symbols.label)
+    return SparseRows(
+        symbols,
+        log_seen,
+        scale=share * (1 - right),
+        base=base.wrong.T,
+        stranger=np.diag(strange) + (1 - strange)[:, None] * base.wrong.T,
+        diagonal=share * right,
+    )
 
 
 def row_evidence(

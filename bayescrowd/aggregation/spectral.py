@@ -412,14 +412,8 @@ def _named_by_gold(
 
 def _named_by_crowd(found: Aggregation, start: SpectralStart) -> tuple[Aggregation, SpectralStart]:
     """Name the hidden classes so that most labels agree with them."""
-    hidden = linear_sum_assignment(found.counts.sum(axis=0).T, maximize=True)[1]
-    renamed = found._replace(
-        posterior=found.posterior[:, hidden],
-        priors=found.priors[hidden],
-        confusions=found.confusions[:, hidden],
-        counts=found.counts[:, hidden],
-    )
-    return renamed, SpectralStart(start.confusions[:, hidden], start.priors[hidden])
+    hidden = linear_sum_assignment(found.crowd_counts.T, maximize=True)[1]
+    return found.renamed(hidden), SpectralStart(start.confusions[:, hidden], start.priors[hidden])
 
 
 def _given_groups(
