@@ -103,6 +103,8 @@ class AutoAggregator(RowAggregator):
         ('one coin, even classes', True)
     """
 
+    _n_tables = 8
+
     def __init__(self, *, n_iter: int = 50, seed: int = 0) -> None:
         self.n_iter = n_iter
         self.seed = seed
@@ -145,6 +147,8 @@ class AutoAggregator(RowAggregator):
         if is_large:
             tasks = sampled_tasks(ann, CHOICE_LABELS)
             sample, fixed = ann.select_tasks(ann.tasks[tasks]), fixed[tasks]
+            # Workers without labels in the sample would cost as much as the others.
+            sample = sample.select_workers(sample.workers[sample.labels_per_worker > 0])
         withheld = withheld_scores(POOL, sample, fixed, n_iter=n_iter, tol=TOL)
         n_tasks = int((sample.labels_per_task > 0).sum())
         self.scores_ = model_weights(

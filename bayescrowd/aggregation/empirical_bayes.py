@@ -232,15 +232,19 @@ def _abilities(
 ) -> tuple[Float[np.ndarray, " state"], Float[np.ndarray, " worker"], float]:
     """Two Newton steps for each of b and c, then v."""
     intercept, ability, variance = start.intercept, start.ability, start.variance
+    # einsum, since NumPy's sum is slow where one axis is as short as that of states.
+    n_right, n_right_c = np.einsum("ws->w", right), np.einsum("ws->s", right)
     for _ in range(2):
         chance = expit(intercept + ability[:, None])
-        slope = (right - total * chance).sum(axis=1) - ability / variance
-        curvature = (total * chance * (1 - chance)).sum(axis=1) + 1 / variance
+        expected = total * chance
+        slope = n_right - np.einsum("ws->w", expected) - ability / variance
+        curvature = np.einsum("ws,ws->w", expected, 1 - chance) + 1 / variance
         ability = ability + np.clip(slope / curvature, -1, 1)
         chance = expit(intercept + ability[:, None])
+        expected = total * chance
         # A pseudo-label, half right: an answer that nobody contradicts has finite odds.
-        slope_c = (right - total * chance).sum(axis=0) + 0.5 - expit(intercept)
-        curvature_c = (total * chance * (1 - chance)).sum(axis=0) + 0.25
+        slope_c = n_right_c - np.einsum("ws->s", expected) + 0.5 - expit(intercept)
+        curvature_c = np.einsum("ws,ws->s", expected, 1 - chance) + 0.25
         intercept = intercept + np.clip(slope_c / curvature_c, -1, 1)
     active = total.sum(axis=1) > 0
     square = (ability**2 + 1 / curvature)[active].mean()

@@ -117,7 +117,12 @@ class Symbols:
         """Sums over the workers who have named each class."""
         return self._givers @ values
 
-    @property
+    @cached_property
+    def labels_per_worker(self) -> Int[np.ndarray, " worker"]:
+        """Number of each worker's labels."""
+        return np.bincount(self.worker[self.of_label], minlength=self.n_workers)
+
+    @cached_property
     def silent(self) -> Bool[np.ndarray, " worker"]:
         """Whether a worker has no labels."""
         return silent_workers(self.keys, self.n_workers, self.n_classes)
