@@ -30,7 +30,7 @@ def check_fits(n_bytes: float, what: str, advice: str) -> None:
 
     Args:
         n_bytes: how much it takes.
-        what: what takes it, as the beginning of a sentence.
+        what: what takes it.
         advice: what to do instead.
 
     Raises:
@@ -39,8 +39,8 @@ def check_fits(n_bytes: float, what: str, advice: str) -> None:
     available = available_bytes()
     if n_bytes > available:
         raise ValueError(
-            f"{what} take{'' if what.endswith('s') else 's'} {in_words(n_bytes)} of memory, and "
-            f"{in_words(available)} are available; {advice}"
+            f"{what}: {in_words(n_bytes)} of memory are needed and {in_words(available)} are "
+            f"available; {advice}"
         )
 
 

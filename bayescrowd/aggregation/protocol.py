@@ -177,7 +177,7 @@ class Aggregator(BaseEstimator):
         n_workers, n_classes = len(self.workers_), len(self.classes_)
         check_fits(
             8.0 * n_workers * n_classes**2,
-            f"The confusion matrices of {n_workers:,} workers and {n_classes:,} classes",
+            f"confusion matrices of {n_workers:,} workers and {n_classes:,} classes",
             "confusion_of(worker) makes the matrix of one worker",
         )
         matrices = self._rows.matrices(np.arange(n_workers))

@@ -133,7 +133,7 @@ class SelectiveDawidSkene(Aggregator):
             raise ValueError(f"n_rounds={self.n_rounds}: expected at least 1")
         check_fits(
             MATRIX_TABLES * 8.0 * ann.n_workers * ann.n_classes**2,
-            f"The matrices of {ann.n_workers:,} workers and {ann.n_classes:,} classes",
+            f"confusion matrices of {ann.n_workers:,} workers and {ann.n_classes:,} classes",
             "DawidSkene needs no table of them",
         )
         everybody = ann.labels_per_worker > 0

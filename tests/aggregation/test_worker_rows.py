@@ -185,7 +185,7 @@ def test_matrices_that_do_not_fit_are_refused_with_their_size(monkeypatch):
     ann = bc.simulate.crowd(60, 50, 30, labels_per_task=2, seed=0).annotations
     model = bc.MajorityVote().fit(ann)
     monkeypatch.setattr(memory, "available_bytes", lambda: 100e3)
-    with pytest.raises(ValueError, match=r"50 workers and 30 classes take 360\.0 kB .* 100\.0 kB"):
+    with pytest.raises(ValueError, match=r"50 workers and 30 classes: 360\.0 kB .* 100\.0 kB"):
         _ = model.confusions_
     assert model.confusion_of(3).shape == (30, 30)
     assert model.predict_proba(ann).shape == (60, 30)
