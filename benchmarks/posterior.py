@@ -36,7 +36,8 @@ from numpyro.infer.mcmc import MCMCKernel
 
 import bayescrowd as bc
 from bayescrowd.aggregation.em import maximise
-from bayescrowd.aggregation.protocol import incidence, vote_shares
+from bayescrowd.aggregation.protocol import vote_shares
+from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.models import dawid_skene
 from bayescrowd.posterior import gibbs, gibbs_crowd, nuts
 
@@ -55,11 +56,12 @@ def large_crowd(n_labels: int) -> bc.Dataset:
 
 def sweep_against_em(ann: bc.Annotations, repeats: int = 7) -> dict[str, float]:
     estimator = bc.DawidSkene()
-    matrix = incidence(ann)
+    symbols = Symbols(ann)
+    matrix, m_step = symbols.labels(), partial(estimator._m_step, symbols)
     shares = vote_shares(ann, np.full(ann.n_tasks, -1, dtype=np.int32))
 
     def em() -> object:
-        return maximise(matrix, shares, estimator._m_step, n_iter=N_EM, tol=0.0)
+        return maximise(matrix, shares, m_step, n_iter=N_EM, tol=0.0)
 
     labels = _labels(ann)
     prior = dawid_skene.Prior()

@@ -19,7 +19,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayescrowd as bc
-from bayescrowd.aggregation.protocol import Aggregator, worker_quality
+from bayescrowd.aggregation.protocol import Aggregator, Tally, worker_quality
+from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.truth import TruthWarning
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -399,9 +400,10 @@ def test_prediction_may_lack_a_class_and_may_not_bring_one(aggregator):
 def flags_of(right, n_per_class):
     """Flag of a worker who labelled so many tasks of each of two classes, so many rightly."""
     counts = np.array([[[right, n_per_class - right], [n_per_class - right, right]]], dtype=float)
+    matrices = counts / n_per_class
     quality = worker_quality(
-        counts / n_per_class,
-        counts,
+        DenseRows(matrices, matrices[0]),
+        Tally(np.einsum("wkk->wk", counts), counts.sum(axis=2)),
         np.array([0.5, 0.5]),
         np.array([2 * n_per_class]),
         pd.Index([0]),

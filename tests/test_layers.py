@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"_version", "parameters", "vocabulary"},
+    {"_version", "memory", "parameters", "vocabulary"},
     {"truth"},
     {"annotations"},
     {

@@ -33,6 +33,7 @@ from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.cross_validation import model_weights, withheld_scores
 from bayescrowd.aggregation.em import Estimate, log_floored
+from bayescrowd.aggregation.empirical_bayes import ability_rows
 from bayescrowd.aggregation.pool import POOL, fit_members, implied_rows
 from bayescrowd.aggregation.protocol import Gold, shares, vote_shares, with_known
 from bayescrowd.aggregation.row_aggregator import (
@@ -43,6 +44,7 @@ from bayescrowd.aggregation.row_aggregator import (
 from bayescrowd.aggregation.row_models import Fit, by_class, log_rows
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.aggregation.task_sample import sampled_tasks
+from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.parameters import Count, Seed
 
@@ -102,6 +104,8 @@ class AutoAggregator(RowAggregator):
         ('one coin, even classes', True)
     """
 
+    _n_tables = 8
+
     def __init__(self, *, n_iter: Count = 50, seed: Seed = 0) -> None:
         self.n_iter = n_iter
         self.seed = seed
@@ -129,6 +133,9 @@ class AutoAggregator(RowAggregator):
             converged=True,
         )
 
+    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> SparseRows:
+        return ability_rows(symbols, found)
+
     def _weighted_fits(
         self, symbols: Symbols, ann: Annotations, votes: Float[np.ndarray, "item cls"]
     ) -> dict[str, Fit]:
@@ -139,6 +146,8 @@ class AutoAggregator(RowAggregator):
         if is_large:
             tasks = sampled_tasks(ann, CHOICE_LABELS)
             sample, fixed = ann.select_tasks(ann.tasks[tasks]), fixed[tasks]
+            # Workers without labels in the sample would cost as much as the others.
+            sample = sample.select_workers(sample.workers[sample.labels_per_worker > 0])
         withheld = withheld_scores(POOL, sample, fixed, n_iter=n_iter, tol=TOL)
         n_tasks = int((sample.labels_per_task > 0).sum())
         self.scores_ = model_weights(

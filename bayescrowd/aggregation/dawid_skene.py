@@ -16,7 +16,8 @@ maxima: on the paper's own data the start from vote shares ends at -190.73, belo
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -36,18 +37,30 @@ from bayescrowd.aggregation.protocol import (
     TIE,
     Aggregation,
     Aggregator,
-    counts_by_worker,
-    estimate_of,
-    incidence,
     vote_shares,
 )
-from bayescrowd.aggregation.smoothing import Smoothing, mean_rows, smoothed_rows
+from bayescrowd.aggregation.smoothing import Smoothing, crowd_rows, smoothed_pairs
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import SparseRows, WorkerRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance
 
-__all__ = ["DawidSkene", "EMAggregator"]
+__all__ = ["DawidSkene", "EMAggregator", "Maximised"]
 
 _SMOOTHINGS = get_args(Smoothing)
+
+
+class Maximised(NamedTuple):
+    """Workers' rows after an M-step."""
+
+    log_table: Float[np.ndarray, "symbol cls"]
+    """log P(label | class) of the pairs that occur."""
+    others: Any
+    """What the estimator needs to know of the pairs that do not."""
+    penalty: float
+    """log prior density of the rows up to a constant, nats."""
+    centre: Any
+    """The crowd's mean, for the next M-step."""
 
 
 class EMAggregator(Aggregator):
@@ -77,70 +90,85 @@ class EMAggregator(Aggregator):
         self.seed = seed
 
     @abstractmethod
-    def _log_confusions(
+    def _maximised(
+        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+    ) -> Maximised:
+        """Rows from expected counts and the crowd's mean of the M-step before, None at first."""
+
+    @abstractmethod
+    def _worker_rows(
         self,
-        counts: Float[np.ndarray, "worker cls observed"],
-        centre: Float[np.ndarray, "row outcome"] | None,
-    ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
-        """Log confusion matrices from expected counts, log prior density, the crowd's mean."""
+        symbols: Symbols,
+        log_table: Float[np.ndarray, "symbol cls"],
+        others: Any,
+        stranger: Float[np.ndarray, "cls observed"],
+    ) -> WorkerRows:
+        """The rows of all pairs, from those of an M-step."""
 
     @abstractmethod
     def _interchangeable(self, n_classes: int) -> bool:
         """Whether renaming the hidden classes leaves the objective as it is."""
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        labels = incidence(ann, fixed)
-        results = (self._run(labels, ann, fixed, start) for start in range(self.n_init))
+        symbols = Symbols(ann, fixed)
+        labels = symbols.labels()
+        results = (self._run(symbols, labels, ann, start) for start in range(self.n_init))
         winner, best = max(enumerate(results), key=lambda numbered: numbered[1].trace[-1])
+        found = self._aggregation(best, symbols)
         named_by_user = (fixed >= 0).any() or (winner == 0 and not isinstance(self.init, str))
         if self._interchangeable(ann.n_classes) and not named_by_user:
-            best = _aligned(best, ann.n_classes)
-        return self._aggregation(best, ann)
+            found = _aligned(found)
+        return found
 
-    def _run(
-        self, labels: Incidence, ann: Annotations, fixed: Int[np.ndarray, " item"], start: int
-    ) -> EMResult:
+    def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
         estimate = None
-        posterior = vote_shares(ann, fixed)
+        posterior = vote_shares(ann, symbols.fixed)
         if start > 0 or (isinstance(self.init, str) and self.init == "random"):
             # Start s of seed r is the same whatever n_init is.
             rng = np.random.default_rng([self.seed, start])
             posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
         elif not isinstance(self.init, str):
-            uniform = np.full(ann.n_classes, 1.0 / ann.n_classes)
-            estimate = estimate_of(log_floored(_given_confusions(self.init, ann)), uniform)
+            log_prior = np.full(ann.n_classes, -np.log(ann.n_classes))
+            given = _given_confusions(self.init, ann)[symbols.worker, :, symbols.label]
+            estimate = Estimate(log_floored(given), log_prior, 0.0, None)
         return maximise(
-            labels, posterior, self._m_step, n_iter=self.n_iter, tol=self.tol, estimate=estimate
+            labels,
+            posterior,
+            partial(self._m_step, symbols),
+            n_iter=self.n_iter,
+            tol=self.tol,
+            estimate=estimate,
         )
 
-    def _m_step(self, sweep: Sweep, previous: Estimate | None) -> Estimate:
+    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: Estimate | None) -> Estimate:
+        centre = None
+        if previous is not None and previous.parameters is not None:
+            centre = previous.parameters.centre
+        found = self._maximised(symbols, sweep.counts, centre)
         n_classes = len(sweep.class_counts)
-        counts = counts_by_worker(sweep.counts, n_classes)
-        log_confusions, penalty, centre = self._log_confusions(counts, previous and previous.centre)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
+        log_table = found.log_table
         if self.zeros == "skip":
-            empty = np.einsum("wko->wk", counts)[:, :, None] + self.pseudo_counts == 0
-            zero = empty | (log_confusions < LOG_FLOOR + 1)
-            log_confusions = np.where(zero, 0.0, log_confusions)
-        return estimate_of(log_confusions, priors, penalty, centre)
+            empty = (symbols.by_worker(sweep.counts) + self.pseudo_counts == 0)[symbols.worker]
+            log_table = np.where(empty | (log_table < LOG_FLOOR + 1), 0.0, log_table)
+        known = found._replace(log_table=np.empty((0, n_classes)))
+        return Estimate(log_table, log_floored(priors), found.penalty, known)
 
-    def _aggregation(self, result: EMResult, ann: Annotations) -> Aggregation:
-        counts = counts_by_worker(result.counts, ann.n_classes)
-        log_confusions = counts_by_worker(result.estimate.log_table, ann.n_classes)
+    def _aggregation(self, result: EMResult, symbols: Symbols) -> Aggregation:
+        estimate = result.estimate
+        found = estimate.parameters._replace(log_table=estimate.log_table)
         if self.zeros == "skip":  # the table has lost its zeros
-            log_confusions = self._log_confusions(counts, result.estimate.centre)[0]
-        confusions = np.exp(log_confusions)
-        confusions = np.where(
-            ann.labels_per_worker[:, None, None] > 0, confusions, mean_rows(counts)
-        )
-        priors = np.exp(result.estimate.log_prior)
+            found = self._maximised(symbols, result.counts, found.centre)
+        stranger = crowd_rows(symbols, result.counts)
+        priors = np.exp(estimate.log_prior)
         return Aggregation(
             result.posterior,
             priors / priors.sum(),
-            confusions / confusions.sum(axis=2, keepdims=True),
-            counts,
+            self._worker_rows(symbols, found.log_table, found.others, stranger),
+            symbols,
+            result.counts,
             result.log_likelihood,
             result.trace,
             result.converged,
@@ -187,40 +215,42 @@ class DawidSkene(EMAggregator):
 
     _model_name = "dawid_skene"
 
-    def _log_confusions(
-        self,
-        counts: Float[np.ndarray, "worker cls observed"],
-        centre: Float[np.ndarray, "row outcome"] | None,
-    ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
-        n_classes = counts.shape[1]
+    def _maximised(
+        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+    ) -> Maximised:
+        n_classes = symbols.n_classes
         base = {
             "flat": np.full((n_classes, n_classes), 1.0 / n_classes),
             "diagonal": np.eye(n_classes),
             "pooled": None,
         }[self.smoothing]
-        smoothed = smoothed_rows(counts, base=base, pseudo_counts=self.pseudo_counts, centre=centre)
-        return smoothed.log_rows, smoothed.penalty, smoothed.centre
+        found = smoothed_pairs(
+            symbols, counts, base=base, pseudo_counts=self.pseudo_counts, centre=centre
+        )
+        return Maximised(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
+
+    def _worker_rows(
+        self,
+        symbols: Symbols,
+        log_table: Float[np.ndarray, "symbol cls"],
+        others: Any,
+        stranger: Float[np.ndarray, "cls observed"],
+    ) -> SparseRows:
+        scale, base = others
+        return SparseRows(symbols, log_table, scale=scale, base=base, stranger=stranger)
 
     def _interchangeable(self, n_classes: int) -> bool:
         return self.smoothing != "diagonal" or self.pseudo_counts == 0
 
 
-def _aligned(result: EMResult, n_classes: int) -> EMResult:
+def _aligned(found: Aggregation) -> Aggregation:
     """Name the hidden classes so that most labels agree with them, crowd-wide."""
-    crowd = counts_by_worker(result.counts, n_classes).sum(axis=0)
+    crowd = found.crowd_counts
     named = linear_sum_assignment(crowd, maximize=True)[1]
-    gain = crowd[np.arange(n_classes), named].sum() - crowd.trace()
+    gain = crowd[np.arange(len(crowd)), named].sum() - crowd.trace()
     if gain <= TIE * crowd.sum():  # as good as it is: rounding must not swap names
-        return result
-    hidden = np.argsort(named)  # class k is the hidden class hidden[k]
-    estimate = result.estimate._replace(
-        log_table=result.estimate.log_table[:, hidden],
-        log_prior=result.estimate.log_prior[hidden],
-        centre=None,
-    )
-    return result._replace(
-        estimate=estimate, posterior=result.posterior[:, hidden], counts=result.counts[:, hidden]
-    )
+        return found
+    return found.renamed(np.argsort(named))  # class k is the hidden class at place k
 
 
 def _given_confusions(
@@ -249,7 +279,16 @@ def _given_confusions(
                 f"init has shape {matrices.shape}; expected ({n_classes}, {n_classes}) or "
                 f"({n_workers}, {n_classes}, {n_classes})"
             )
-        matrices = np.broadcast_to(matrices, (n_workers, n_classes, n_classes))
+        if matrices.ndim == 2:
+            _check_distributions(matrices[None], ann)
+            return np.broadcast_to(matrices, (n_workers, n_classes, n_classes))
+    _check_distributions(matrices, ann)
+    return matrices
+
+
+def _check_distributions(
+    matrices: Float[np.ndarray, "worker cls observed"], ann: Annotations
+) -> None:
     sums = matrices.sum(axis=2)
     bad = np.argwhere(~((matrices >= 0).all(axis=2) & (np.abs(sums - 1) < 1e-6)))
     if len(bad):
@@ -258,4 +297,3 @@ def _given_confusions(
             f"init: row of worker {ann.workers[worker]!r}, true class {ann.classes[true]!r} sums "
             f"to {sums[worker, true]:g}; expected probabilities that sum to 1"
         )
-    return matrices

@@ -78,8 +78,8 @@ class Estimate(NamedTuple):
     """log P(class), finite."""
     penalty: float
     """log prior density of the parameters up to a constant, in nats."""
-    centre: Float[np.ndarray, "row outcome"] | None
-    """The crowd's mean rows where workers are pooled toward them, else None."""
+    parameters: Any
+    """What else the M-step knows, for the next M-step and for whoever reads the result."""
 
 
 class EMResult(NamedTuple):
@@ -256,6 +256,7 @@ def maximise(
     converged = False
     while len(trace) < n_iter and not converged:
         estimate = m_step(sweep, estimate)
+        del sweep  # with many classes its table is a large part of the memory
         sweep = labels.sweep(estimate, out)
         trace.append(sweep.log_likelihood + estimate.penalty)
         report_iteration(len(trace), trace[-1])

@@ -33,14 +33,15 @@ from jaxtyping import Float, Int
 from scipy.special import expit, gammaln, logit
 
 from bayescrowd.aggregation.em import log_floored
-from bayescrowd.aggregation.row_aggregator import RowModelAggregator
-from bayescrowd.aggregation.row_models import ClassPrior
+from bayescrowd.aggregation.row_aggregator import CompactAggregation, RowModelAggregator
+from bayescrowd.aggregation.row_models import ClassPrior, Counted, log_rows
 from bayescrowd.aggregation.simple_rows import is_right
 from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.parameters import Count, Positive, Seed, Tolerance
 
-__all__ = ["AbilityBase", "EmpiricalBayesDawidSkene", "EmpiricalBayesModel"]
+__all__ = ["AbilityBase", "EmpiricalBayesDawidSkene", "EmpiricalBayesModel", "ability_rows"]
 
 STRENGTHS = (*(2.0**e for e in range(-1, 8)), np.inf)
 """Pseudo-labels to choose from."""
@@ -98,6 +99,9 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
 
     def _model(self) -> EmpiricalBayesModel:
         return EmpiricalBayesModel(strength=self.strength)
+
+    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> SparseRows:
+        return ability_rows(symbols, found)
 
     def _keep(self, base: AbilityBase, ann: Annotations) -> None:
         self.abilities_ = pd.Series(base.ability, index=ann.workers, name="ability")
@@ -179,6 +183,31 @@ class EmpiricalBayesModel(NamedTuple):
         )
 
 
+def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
+    """The rows of a fit with a state per class: wrong answers not given are shared as the crowd's.
+
+    Args:
+        symbols: the pairs of the fit's labels.
+        found: the fit, whose base is an `AbilityBase`.
+    """
+    base = found.base
+    assert isinstance(base, AbilityBase)
+    share = np.ones_like(found.totals)
+    if np.isfinite(base.strength):
+        share = base.strength / (found.totals + base.strength)
+    right = expit(base.intercept + base.ability[:, None])
+    strange = expit(base.intercept)
+    log_seen = log_rows(base, found.counts, found.totals, symbols.worker, symbols.label)
+    return SparseRows(
+        symbols,
+        log_seen,
+        scale=share * (1 - right),
+        base=base.wrong.T,
+        stranger=np.diag(strange) + (1 - strange)[:, None] * base.wrong.T,
+        diagonal=share * right,
+    )
+
+
 def row_evidence(
     counts: Float[np.ndarray, "symbol state"],
     total: Float[np.ndarray, "worker state"],
@@ -200,15 +229,19 @@ def _abilities(
 ) -> tuple[Float[np.ndarray, " state"], Float[np.ndarray, " worker"], float]:
     """Two Newton steps for each of b and c, then v."""
     intercept, ability, variance = start.intercept, start.ability, start.variance
+    # einsum, since NumPy's sum is slow where one axis is as short as that of states.
+    n_right, n_right_c = np.einsum("ws->w", right), np.einsum("ws->s", right)
     for _ in range(2):
         chance = expit(intercept + ability[:, None])
-        slope = (right - total * chance).sum(axis=1) - ability / variance
-        curvature = (total * chance * (1 - chance)).sum(axis=1) + 1 / variance
+        expected = total * chance
+        slope = n_right - np.einsum("ws->w", expected) - ability / variance
+        curvature = np.einsum("ws,ws->w", expected, 1 - chance) + 1 / variance
         ability = ability + np.clip(slope / curvature, -1, 1)
         chance = expit(intercept + ability[:, None])
+        expected = total * chance
         # A pseudo-label, half right: an answer that nobody contradicts has finite odds.
-        slope_c = (right - total * chance).sum(axis=0) + 0.5 - expit(intercept)
-        curvature_c = (total * chance * (1 - chance)).sum(axis=0) + 0.25
+        slope_c = n_right_c - np.einsum("ws->s", expected) + 0.5 - expit(intercept)
+        curvature_c = np.einsum("ws,ws->s", expected, 1 - chance) + 0.25
         intercept = intercept + np.clip(slope_c / curvature_c, -1, 1)
     active = total.sum(axis=1) > 0
     square = (ability**2 + 1 / curvature)[active].mean()

@@ -34,10 +34,10 @@ from bayescrowd.aggregation.em import log_floored
 from bayescrowd.aggregation.protocol import (
     Aggregation,
     Aggregator,
-    counts_by_worker,
-    incidence,
 )
-from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.aggregation.smoothing import crowd_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.parameters import Count, Seed, Tolerance
 
@@ -179,12 +179,20 @@ class GLAD(Aggregator):
         self.difficulties_ = pd.Series(
             np.exp(-state.log_easiness), index=ann.tasks, name="difficulty"
         )
-        counts = counts_by_worker(incidence(ann).counts(state.posterior), ann.n_classes)
-        confusions = _mean_confusions(abilities, state.log_easiness, ann.n_classes)
+        symbols = Symbols(ann)
+        counts = symbols.labels().counts(state.posterior)
+        right = _mean_accuracies(abilities, state.log_easiness)[:, None]
+        rows = CoinRows(
+            right,
+            (1.0 - right) / (ann.n_classes - 1),
+            stranger=crowd_rows(symbols, counts),
+            silent=symbols.silent,
+        )
         return Aggregation(
             state.posterior,
             np.exp(state.log_prior),
-            np.where(labels.labelled_workers[:, None, None], confusions, mean_rows(counts)),
+            rows,
+            symbols,
             counts,
             state.log_likelihood,
             np.array(trace),
@@ -399,12 +407,10 @@ def _rescaled(
     )
 
 
-def _mean_confusions(
-    abilities: Float[np.ndarray, " worker"],
-    log_easiness: Float[np.ndarray, " item"],
-    n_classes: int,
-) -> Float[np.ndarray, "worker cls observed"]:
-    """P(observed | true) of each worker on a task of the set, all tasks being as likely.
+def _mean_accuracies(
+    abilities: Float[np.ndarray, " worker"], log_easiness: Float[np.ndarray, " item"]
+) -> Float[np.ndarray, " worker"]:
+    """P(right) of each worker on a task of the set, all tasks being as likely.
 
     Many tasks are stood for by evenly spaced quantiles of their easiness: workers x tasks numbers
     would cost more than the fit.
@@ -415,8 +421,7 @@ def _mean_confusions(
     accuracy = np.zeros(len(abilities))
     for beta in nodes:
         accuracy += 0.5 + 0.5 * np.tanh(0.5 * abilities * beta)  # the sigmoid
-    right = accuracy[:, None, None] / n_nodes
-    return np.where(np.eye(n_classes, dtype=bool), right, (1.0 - right) / (n_classes - 1))
+    return accuracy / n_nodes
 
 
 def _integrated_posterior(

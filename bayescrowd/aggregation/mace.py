@@ -26,6 +26,7 @@ class prior may be learned.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -37,12 +38,11 @@ from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, log_
 from bayescrowd.aggregation.protocol import (
     Aggregation,
     Aggregator,
-    counts_by_worker,
-    estimate_of,
-    incidence,
     vote_shares,
 )
-from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.aggregation.smoothing import crowd_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.parameters import Count, NonNegative, Positive, Seed, Tolerance
 
@@ -135,137 +135,125 @@ class MACE(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        labels = incidence(ann, fixed)
-        results = (self._run(labels, ann, fixed, start) for start in range(self.n_init))
+        symbols = Symbols(ann, fixed)
+        labels = symbols.labels()
+        results = (self._run(symbols, labels, ann, start) for start in range(self.n_init))
         best = max(results, key=lambda result: result.trace[-1])
-        return self._described(best, labels, ann)
+        return self._described(best, symbols, labels, ann)
 
-    def _run(
-        self, labels: Incidence, ann: Annotations, fixed: Int[np.ndarray, " item"], start: int
-    ) -> EMResult:
-        posterior = vote_shares(ann, fixed)
+    def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
+        posterior = vote_shares(ann, symbols.fixed)
         if start > 0:
             # Start s of seed r is the same whatever n_init is.
             rng = np.random.default_rng([self.seed, start])
             posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
-        return maximise(labels, posterior, self._m_step, n_iter=self.n_iter, tol=self.tol)
+        m_step = partial(self._m_step, symbols)
+        return maximise(labels, posterior, m_step, n_iter=self.n_iter, tol=self.tol)
 
-    def _m_step(self, sweep: Sweep, previous: Estimate | None) -> Estimate:
+    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: Estimate | None) -> Estimate:
         n_classes = len(sweep.class_counts)
-        found = tallies(sweep.counts, None if previous is None else previous.log_table)
+        found = tallies(symbols, sweep.counts, None if previous is None else previous.parameters)
         weights = self._weights(found)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
-        return estimate_of(
-            log_floored(_confusions(weights.knowing, weights.strategy)), priors, weights.penalty
-        )
+        table = _chances(weights, symbols.worker, symbols.label)
+        return Estimate(log_floored(table), log_floored(priors), weights.penalty, weights)
 
     def _weights(self, found: Tallies) -> Weights:
         if self.method == "em":
             return _shares(found, self.smoothing / found.strategy.shape[1])
         return _variational_weights(found, self.competence_prior, self.strategy_prior)
 
-    def _described(self, result: EMResult, labels: Incidence, ann: Annotations) -> Aggregation:
-        labelled = ann.labels_per_worker > 0
-        counts = counts_by_worker(result.counts, ann.n_classes)
-        crowd = mean_rows(counts)
-        priors = np.exp(result.estimate.log_prior)
-        if self.method == "em":
-            knowing, strategy = _parameters(result.estimate.log_table, ann.n_classes)
-        else:
-            knowing, strategy = self._means(tallies(result.counts, result.estimate.log_table))
-        confusions = _confusions(knowing, strategy)
-        confusions = np.where(labelled[:, None, None], confusions, crowd)
+    def _described(
+        self, result: EMResult, symbols: Symbols, labels: Incidence, ann: Annotations
+    ) -> Aggregation:
+        crowd, silent = crowd_rows(symbols, result.counts), symbols.silent
+        means = weights = result.estimate.parameters
         log_likelihood = result.log_likelihood
         if self.method == "vb":
-            plain = estimate_of(log_floored(confusions), priors)
+            means = self._means(tallies(symbols, result.counts, weights))
+            table = log_floored(_chances(means, symbols.worker, symbols.label))
+            plain = Estimate(table, result.estimate.log_prior, 0.0, None)
             log_likelihood = labels.sweep(plain, np.empty_like(result.posterior)).log_likelihood
-        competences = knowing[:, 1]
+        competences = means.knowing[:, 1]
         mean = competences[ann.worker_codes].mean()
         self.competences_ = pd.Series(
-            np.where(labelled, competences, mean), index=ann.workers, name="competence"
+            np.where(silent, mean, competences), index=ann.workers, name="competence"
         )
-        self.strategies_ = pd.DataFrame(strategy, index=ann.workers, columns=ann.classes)
-        log_weights = counts_by_worker(result.estimate.log_table, ann.n_classes)
-        self._log_weights = np.where(labelled[:, None, None], log_weights, log_floored(crowd))
+        self.strategies_ = pd.DataFrame(means.strategy, index=ann.workers, columns=ann.classes)
+        self._weighted_rows = CoinRows(*_right_and_wrong(weights), stranger=crowd, silent=silent)
+        priors = np.exp(result.estimate.log_prior)
         return Aggregation(
             result.posterior,
             priors / priors.sum(),
-            confusions,
-            counts,
+            CoinRows(*_right_and_wrong(means), stranger=crowd, silent=silent),
+            symbols,
+            result.counts,
             log_likelihood,
             result.trace,
             result.converged,
         )
 
-    def _means(
-        self, found: Tallies
-    ) -> tuple[Float[np.ndarray, "worker coin"], Float[np.ndarray, "worker cls"]]:
+    def _means(self, found: Tallies) -> Weights:
         """Means of the variational distributions."""
-        knowing = found.knowing + self.competence_prior
-        strategy = found.strategy + self.strategy_prior
-        return (
-            knowing / knowing.sum(axis=1, keepdims=True),
-            strategy / strategy.sum(axis=1, keepdims=True),
-        )
+        knowing = _normalised(found.knowing + self.competence_prior)
+        return Weights(knowing, _normalised(found.strategy + self.strategy_prior), 0.0)
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
-        unseen = log_floored(self._crowd_confusion)[None]
-        log_weights = np.concatenate([self._log_weights, unseen])[known]
+        new = Symbols(ann)
+        table = log_floored(self._weighted_rows.at(known[new.worker], new.label))
+        log_prior = log_floored(self.priors_.to_numpy())
         posterior = np.empty((ann.n_tasks, ann.n_classes))
-        incidence(ann).sweep(estimate_of(log_weights, self.priors_.to_numpy()), posterior)
+        new.labels().sweep(Estimate(table, log_prior, 0.0, None), posterior)
         return posterior
 
 
 def tallies(
-    counts: Float[np.ndarray, "symbol cls"], log_table: Float[np.ndarray, "symbol cls"] | None
+    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], weights: Weights | None
 ) -> Tallies:
     """Expected numbers of labels known and spammed.
 
     Args:
-        counts: expected number of labels by (worker, label) symbol and true class.
-        log_table: the E-step's log weights of them; None before the first, when everybody knows
-            as often as they spam, and spams evenly.
+        symbols: the pairs of a worker and a label that occur.
+        counts: expected number of labels of each pair, by true class.
+        weights: those of the E-step; None before the first, when everybody knows as often as they
+            spam, and spams evenly.
     """
-    n_classes = counts.shape[1]
-    by_label = counts.reshape(-1, n_classes, n_classes)
-    right = np.einsum("wll->wl", by_label)
-    if log_table is None:
-        share = np.full_like(right, n_classes / (n_classes + 1))
+    n_workers, n_classes = symbols.n_workers, symbols.n_classes
+    worker, label = symbols.worker, symbols.label
+    right = counts[np.arange(len(symbols)), label]
+    if weights is None:
+        known = right * (n_classes / (n_classes + 1))
     else:
-        table = log_table.reshape(-1, n_classes, n_classes)
-        share = -np.expm1(_wrong(table) - np.einsum("wll->wl", table))
-    known = right * share
-    spammed = np.maximum(by_label.sum(axis=2) - known, 0.0)  # no -1e-17 from rounding
-    return Tallies(np.stack([spammed.sum(axis=1), known.sum(axis=1)], axis=1), spammed)
+        knows = weights.knowing[worker, 1]
+        says = knows + weights.knowing[worker, 0] * weights.strategy[worker, label]
+        known = right * np.where(says > 0, knows / np.where(says > 0, says, 1.0), 0.0)
+    spammed = np.maximum(counts.sum(axis=1) - known, 0.0)  # no -1e-17 from rounding
+    coins = [np.bincount(worker, labels, minlength=n_workers) for labels in (spammed, known)]
+    strategy = np.zeros((n_workers, n_classes))
+    strategy[worker, label] = spammed
+    return Tallies(np.stack(coins, axis=1), strategy)
 
 
-def _wrong(
-    table: Float[np.ndarray, "worker observed cls"],
-) -> Float[np.ndarray, "worker observed"]:
-    """The entry of a label for the classes it is wrong for, all of which have the same."""
-    label = np.arange(table.shape[1])
-    return table[:, label, (label + 1) % len(label)]
+def _chances(
+    weights: Weights, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+) -> Float[np.ndarray, "pair cls"]:
+    """P(label | class) of pairs of a worker and a label."""
+    spammed = weights.knowing[worker, 0] * weights.strategy[worker, label]
+    chances = np.repeat(spammed[:, None], weights.strategy.shape[1], axis=1)
+    chances[np.arange(len(label)), label] += weights.knowing[worker, 1]
+    return chances
 
 
-def _parameters(
-    log_table: Float[np.ndarray, "symbol cls"], n_classes: int
-) -> tuple[Float[np.ndarray, "worker coin"], Float[np.ndarray, "worker cls"]]:
-    """(1 - theta, theta) and xi behind a table of log probabilities."""
-    spammed = np.exp(_wrong(log_table.reshape(-1, n_classes, n_classes)))
-    total = spammed.sum(axis=1, keepdims=True)
-    return np.concatenate([total, 1.0 - total], axis=1), _normalised(spammed)
-
-
-def _confusions(
-    knowing: Float[np.ndarray, "worker coin"], strategy: Float[np.ndarray, "worker cls"]
-) -> Float[np.ndarray, "worker cls observed"]:
-    n_classes = strategy.shape[1]
-    known = knowing[:, 1, None, None] * np.eye(n_classes)
-    return known + (knowing[:, :1] * strategy)[:, None, :]
+def _right_and_wrong(
+    weights: Weights,
+) -> tuple[Float[np.ndarray, "worker cls"], Float[np.ndarray, "worker cls"]]:
+    """Each worker's chance to give each label to a task of its class, and of another."""
+    wrong = weights.knowing[:, :1] * weights.strategy
+    return wrong + weights.knowing[:, 1:], wrong
 
 
 def _shares(found: Tallies, pseudo_counts: float) -> Weights:

@@ -20,6 +20,7 @@ from bayescrowd.aggregation.protocol import (
     described,
     shares,
     vote_shares,
+    weighted_votes,
     with_known,
 )
 from bayescrowd.annotations import Annotations
@@ -110,11 +111,7 @@ class Wawa(Aggregator):
 def _weighted_votes(
     ann: Annotations, weights: Float[np.ndarray, " worker"]
 ) -> Float[np.ndarray, "item cls"]:
-    if (weights == 1).all():
-        return ann.votes.astype(float)
-    flat = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
-    votes = np.bincount(flat, weights[ann.worker_codes], minlength=ann.n_tasks * ann.n_classes)
-    return votes.reshape(ann.n_tasks, ann.n_classes)
+    return weighted_votes(ann, weights[ann.worker_codes])
 
 
 def _worker_weights(

@@ -34,15 +34,14 @@ import pandas as pd
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.em import log_floored
+from bayescrowd.aggregation.em import Estimate, log_floored
 from bayescrowd.aggregation.protocol import (
     Aggregation,
     Aggregator,
-    counts_by_worker,
-    estimate_of,
-    incidence,
 )
-from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.aggregation.smoothing import crowd_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.parameters import Count, Seed, Tolerance, Whole
 
@@ -279,18 +278,21 @@ def _weighted_vote(
 ) -> Aggregation:
     """The one-coin model's posterior, and the model."""
     n_classes = ann.n_classes
-    right = (skills * (n_classes - 1) + 1)[:, None, None] / n_classes
-    confusions = np.where(np.eye(n_classes, dtype=bool), right, (1.0 - right) / (n_classes - 1))
-    priors = np.full(n_classes, 1.0 / n_classes)
+    symbols = Symbols(ann, fixed)
+    right = (skills * (n_classes - 1) + 1)[:, None] / n_classes
+    wrong = (1.0 - right) / (n_classes - 1)
+    flat = np.full((n_classes, n_classes), 1.0 / n_classes)
+    coins = CoinRows(right, wrong, stranger=flat, silent=symbols.silent)
     posterior = np.empty((ann.n_tasks, n_classes))
-    sweep = incidence(ann, fixed).sweep(estimate_of(log_floored(confusions), priors), posterior)
-    counts = counts_by_worker(sweep.counts, n_classes)
-    labelled = ann.labels_per_worker[:, None, None] > 0
+    table = log_floored(coins.at(symbols.worker, symbols.label))
+    sweep = symbols.labels().sweep(Estimate(table, log_floored(flat[0]), 0.0, None), posterior)
+    stranger = crowd_rows(symbols, sweep.counts)
     return Aggregation(
         posterior,
-        priors,
-        np.where(labelled, confusions, mean_rows(counts)),
-        counts,
+        flat[0],
+        CoinRows(right, wrong, stranger=stranger, silent=symbols.silent),
+        symbols,
+        sweep.counts,
         sweep.log_likelihood,
         completion.trace,
         completion.converged,

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.aggregation.worker_groups import N_GROUPS
 
 __all__ = ["MomentStrength", "class_divergence", "moment_strength"]
@@ -82,7 +83,7 @@ def _strength_of_pair(
 
 
 def class_divergence(
-    counts: Float[np.ndarray, "worker cls observed"], n_tasks: int
+    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]
 ) -> tuple[float, tuple[int, int]]:
     """D-bar in nats, and the two classes that are the most similar, the true one first.
 
@@ -90,23 +91,28 @@ def class_divergence(
     pseudo-label, spread evenly, without which a single zero would make the divergence infinite.
 
     Args:
-        counts: expected number of labels of each worker by true class and label.
-        n_tasks: number of tasks.
+        symbols: the pairs of a worker and a label that occur.
+        counts: expected number of labels of each pair on tasks of each class.
 
     Examples:
         >>> import numpy as np
-        >>> counts = np.array([[[7.5, 1.5], [1.5, 7.5]]])  # rows (0.8, 0.2) and (0.2, 0.8)
-        >>> divergence, pair = class_divergence(counts, n_tasks=18)
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([["a"]] * 9 + [["b"]] * 9)  # one worker
+        >>> counts = np.array([[7.5, 1.5], [1.5, 7.5]])  # rows (0.8, 0.2) and (0.2, 0.8)
+        >>> divergence, pair = class_divergence(Symbols(ann), counts)
         >>> round(divergence, 6), round(0.6 * float(np.log(4)), 6)
         (0.831777, 0.831777)
     """
-    n_workers, n_classes, _ = counts.shape
-    rows = counts + 1.0 / n_classes
-    rows /= rows.sum(axis=2, keepdims=True)
-    logs = np.log(rows)
-    share = counts.sum(axis=(1, 2)) / n_tasks
-    cross = np.tensordot(rows * share[:, None, None], logs, axes=([0, 2], [0, 2]))
-    divergence = (np.diagonal(cross)[:, None] - cross) / n_workers
+    n_classes = symbols.n_classes
+    totals = symbols.by_worker(counts)
+    share = totals.sum(axis=1) / symbols.n_tasks
+    rows = (counts + 1.0 / n_classes) / (totals + 1.0)[symbols.worker]
+    cross = (rows * share[symbols.worker, None]).T @ np.log(rows)
+    # Labels that a worker never gave have the pseudo-label's share, the same for each of them.
+    unseen = 1.0 / n_classes / (totals + 1.0)
+    n_unseen = n_classes - np.bincount(symbols.worker, minlength=symbols.n_workers)
+    cross += (unseen * (share * n_unseen)[:, None]).T @ np.log(unseen)
+    divergence = (np.diagonal(cross)[:, None] - cross) / symbols.n_workers
     np.fill_diagonal(divergence, np.inf)
     true, other = np.unravel_index(int(divergence.argmin()), divergence.shape)
     return float(divergence[true, other]), (int(true), int(other))

@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bayescrowd.aggregation.dawid_skene import EMAggregator
+from bayescrowd.aggregation.dawid_skene import EMAggregator, Maximised
 from bayescrowd.aggregation.smoothing import Smoothing, smoothed_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance
 
 __all__ = ["OneCoinDawidSkene"]
@@ -71,14 +73,14 @@ class OneCoinDawidSkene(EMAggregator):
             seed=seed,
         )
 
-    def _log_confusions(
-        self,
-        counts: Float[np.ndarray, "worker cls observed"],
-        centre: Float[np.ndarray, "row outcome"] | None,
-    ) -> tuple[Float[np.ndarray, "worker cls observed"], float, Any]:
-        n_classes = counts.shape[1]
-        right = np.einsum("wkk->w", counts)
-        wrong = np.einsum("wko->w", counts) - right
+    def _maximised(
+        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+    ) -> Maximised:
+        n_classes, n_workers = symbols.n_classes, symbols.n_workers
+        at_label = np.arange(len(symbols)), symbols.label
+        right = np.bincount(symbols.worker, counts[at_label], minlength=n_workers)
+        given = np.bincount(symbols.worker, counts.sum(axis=1), minlength=n_workers)
+        wrong = given - right
         base = {
             "flat": np.array([[1.0 / n_classes, 1.0 - 1.0 / n_classes]]),
             "diagonal": np.array([[1.0, 0.0]]),
@@ -88,11 +90,21 @@ class OneCoinDawidSkene(EMAggregator):
         smoothed = smoothed_rows(
             outcomes, base=base, pseudo_counts=self.pseudo_counts, centre=centre
         )
-        log_right, log_wrong = smoothed.log_rows[:, 0, :, None, None].swapaxes(0, 1)
-        log_confusions = np.where(
-            np.eye(n_classes, dtype=bool), log_right, log_wrong - np.log(n_classes - 1)
-        )
-        return log_confusions, smoothed.penalty, smoothed.centre
+        log_right, log_wrong = smoothed.log_rows[:, 0].T
+        log_wrong = log_wrong - np.log(n_classes - 1)
+        log_table = np.repeat(log_wrong[symbols.worker][:, None], n_classes, axis=1)
+        log_table[at_label] = log_right[symbols.worker]
+        return Maximised(log_table, (log_right, log_wrong), smoothed.penalty, smoothed.centre)
+
+    def _worker_rows(
+        self,
+        symbols: Symbols,
+        log_table: Float[np.ndarray, "symbol cls"],
+        others: Any,
+        stranger: Float[np.ndarray, "cls observed"],
+    ) -> CoinRows:
+        right, wrong = (np.exp(log_chance)[:, None] for log_chance in others)
+        return CoinRows(right, wrong, stranger=stranger, silent=symbols.silent)
 
     def _interchangeable(self, n_classes: int) -> bool:
         # With two classes, swapping them and every accuracy for its complement changes nothing.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,11 +21,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.aggregation.em import Estimate, Incidence, log_floored
-from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.aggregation.smoothing import crowd_rows, log_pulled
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import SparseRows, WorkerRows
 from bayescrowd.annotations import Annotations, as_annotations
+from bayescrowd.memory import check_fits
 from bayescrowd.parameters import check_parameters
 
-__all__ = ["Aggregation", "Aggregator", "as_annotations", "decide", "incidence", "worker_quality"]
+__all__ = [
+    "Aggregation",
+    "Aggregator",
+    "Tally",
+    "as_annotations",
+    "decide",
+    "incidence",
+    "tally",
+    "worker_quality",
+]
 
 TIE = 1e-9
 """Classes whose probability is this close to the largest share the first place."""
@@ -48,16 +61,41 @@ class Aggregation(NamedTuple):
     """P(class) of each task."""
     priors: Float[np.ndarray, " cls"]
     """P(class) before seeing labels."""
-    confusions: Float[np.ndarray, "worker cls observed"]
+    rows: WorkerRows
     """P(observed | true) of each worker."""
-    counts: Float[np.ndarray, "worker cls observed"]
-    """Expected number of labels behind each confusion entry."""
+    symbols: Symbols
+    """The pairs of a worker and a label that occur."""
+    counts: Float[np.ndarray, "symbol cls"]
+    """Expected number of labels of each pair on tasks of each class."""
     log_likelihood: float
-    """log P(labels) under priors and confusions, nats."""
+    """log P(labels) under priors and rows, nats."""
     trace: Float[np.ndarray, " iteration"]
     """Objective after each iteration; empty for methods that do not iterate."""
     converged: bool
     """Whether the iteration met its tolerance; True for methods that do not iterate."""
+
+    @property
+    def crowd_counts(self) -> Float[np.ndarray, "cls observed"]:
+        """Expected number of labels of the whole crowd, [true, observed]."""
+        return self.symbols.by_label(self.counts).T
+
+    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> Aggregation:
+        """The same with class k standing for the class `hidden[k]` of now."""
+        return self._replace(
+            posterior=self.posterior[:, hidden],
+            priors=self.priors[hidden],
+            rows=self.rows.renamed(hidden),
+            counts=self.counts[:, hidden],
+        )
+
+
+class Tally(NamedTuple):
+    """How many labels stand behind a worker's matrix."""
+
+    right: Float[np.ndarray, "worker cls"]
+    """Expected number of right labels on tasks of each class."""
+    total: Float[np.ndarray, "worker cls"]
+    """Expected number of labels."""
 
 
 class Aggregator(BaseEstimator):
@@ -67,7 +105,8 @@ class Aggregator(BaseEstimator):
         labels_: most probable class of each task; exact ties are broken by the seed.
         probas_: P(class) of each task, tasks x classes.
         priors_: P(class) before seeing labels.
-        confusions_: P(observed | true), indexed (worker, true).
+        confusions_: P(observed | true), indexed (worker, true). It is made when it is read, since
+            it has workers x classes^2 entries; `confusion_of` makes the matrix of one worker.
         worker_quality_: per worker: accuracy, information (nats), n_labels, flag.
         log_likelihood_: log P(labels) under priors_ and confusions_, nats.
         trace_, n_iter_, converged_: the course of the iteration, where there is one.
@@ -81,6 +120,8 @@ class Aggregator(BaseEstimator):
     """What else a method has to say when it stops before it has settled."""
     _model_name: ClassVar[str | None] = None
     """The module of `bayescrowd.models` that tells the same story of the labels, if one does."""
+    _n_tables: ClassVar[int] = 3
+    """Tables of pairs x classes and of tasks x classes that a fit holds at a time, at least."""
 
     @abstractmethod
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
@@ -96,6 +137,7 @@ class Aggregator(BaseEstimator):
         check_parameters(self)
         ann = as_annotations(data)
         fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
+        self._check_memory(ann)
         found = self._aggregate(ann, fixed)
         if not found.converged and self.tol > 0:
             warnings.warn(
@@ -105,21 +147,70 @@ class Aggregator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        self.__dict__.pop("confusions_", None)
         self.classes_, self.workers_ = ann.classes, ann.workers
         self.probas_ = pd.DataFrame(found.posterior, index=ann.tasks, columns=ann.classes)
         self.labels_, self.n_ties_ = decide(self.probas_, self.seed)
         self.priors_ = pd.Series(found.priors, index=ann.classes, name="prior")
-        self.confusions_ = confusion_frame(found.confusions, ann)
         self.worker_quality_ = worker_quality(
-            found.confusions, found.counts, found.priors, ann.labels_per_worker, ann.workers
+            found.rows,
+            tally(found.symbols, found.counts),
+            found.priors,
+            ann.labels_per_worker,
+            ann.workers,
         )
         self.log_likelihood_ = found.log_likelihood
         self.trace_ = found.trace
         self.n_iter_ = len(found.trace)
         self.converged_ = found.converged
-        self._crowd_confusion = mean_rows(found.counts)
+        self._rows = found.rows
         self._annotations, self._has_gold = ann, bool((fixed >= 0).any())
         return self
+
+    @cached_property
+    def confusions_(self) -> pd.DataFrame:
+        """P(observed | true), indexed (worker, true).
+
+        Raises:
+            ValueError: the matrices of all workers do not fit into memory.
+        """
+        if "_rows" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} is not fitted yet: no confusions_")
+        n_workers, n_classes = len(self.workers_), len(self.classes_)
+        check_fits(
+            8.0 * n_workers * n_classes**2,
+            f"confusion matrices of {n_workers:,} workers and {n_classes:,} classes",
+            "confusion_of(worker) makes the matrix of one worker",
+        )
+        matrices = self._rows.matrices(np.arange(n_workers))
+        return confusion_frame(matrices, self._annotations)
+
+    def confusion_of(self, worker: Any) -> pd.DataFrame:
+        """P(observed | true) of one worker, true classes x observed ones.
+
+        Args:
+            worker: the worker's id.
+
+        Raises:
+            ValueError: the fit did not see this worker.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aab")])
+            >>> bc.MajorityVote().fit(ann).confusion_of(2).loc["a", "b"].item()
+            1.0
+        """
+        check_is_fitted(self)
+        if worker not in self.workers_:
+            raise ValueError(
+                f"worker {worker!r} is not among the {len(self.workers_):,} of the fit"
+            )
+        place = np.array([self.workers_.get_loc(worker)])
+        return pd.DataFrame(
+            self._rows.matrices(place)[0],
+            index=pd.Index(self.classes_, name="true"),
+            columns=pd.Index(self.classes_, name="observed"),
+        )
 
     def fit_predict(self, data: Any, gold: Gold = None) -> pd.Series:
         """Fit and return `labels_`."""
@@ -188,13 +279,22 @@ class Aggregator(BaseEstimator):
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
         """P(class) of new tasks; `known` is each worker's place in the fit, -1 if unseen."""
-        n_classes = len(self.classes_)
-        fitted = self.confusions_.to_numpy().reshape(-1, n_classes, n_classes)
-        confusions = np.concatenate([fitted, self._crowd_confusion[None]])[known]
-        estimate = estimate_of(log_floored(confusions), self.priors_.to_numpy())
-        posterior = np.empty((ann.n_tasks, n_classes))
-        incidence(ann).sweep(estimate, posterior)
+        new = Symbols(ann)
+        table = log_floored(self._rows.at(known[new.worker], new.label))
+        posterior = np.empty((ann.n_tasks, len(self.classes_)))
+        log_prior = log_floored(self.priors_.to_numpy())
+        new.labels().sweep(Estimate(table, log_prior, 0.0, None), posterior)
         return posterior
+
+    def _check_memory(self, ann: Annotations) -> None:
+        """Refuse labels whose tables do not fit."""
+        n_pairs = min(ann.n_labels, ann.n_workers * ann.n_classes)
+        check_fits(
+            8.0 * ann.n_classes * self._n_tables * (n_pairs + ann.n_tasks),
+            f"{type(self).__name__} on {ann.n_labels:,} labels of {ann.n_tasks:,} tasks in "
+            f"{ann.n_classes:,} classes",
+            "fit fewer tasks or classes at a time",
+        )
 
     def _recoded(self, data: Any) -> Annotations:
         """New labels with the classes of the fit."""
@@ -217,7 +317,10 @@ class Aggregator(BaseEstimator):
 
 
 def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> Incidence:
-    """The labels as tasks x (worker, label) symbols."""
+    """The labels as tasks x (worker, label) symbols, every pair a symbol.
+
+    For matrices that are given whole, see `estimate_of`; `Symbols` has the pairs that occur.
+    """
     n_symbols = ann.n_workers * ann.n_classes
     dtype = np.int32 if n_symbols < 2**31 else np.int64
     return Incidence(
@@ -232,30 +335,38 @@ def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -
 def counts_by_worker(
     counts: Float[np.ndarray, "symbol cls"], n_classes: int
 ) -> Float[np.ndarray, "worker cls observed"]:
-    """Counts per (worker, label) symbol and class as [worker, true, observed]."""
+    """Counts of `incidence`'s symbols and classes as [worker, true, observed]."""
     return counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
 
 
 def estimate_of(
-    log_confusions: Float[np.ndarray, "worker cls observed"],
-    priors: Float[np.ndarray, " cls"],
-    penalty: float = 0.0,
-    centre: Float[np.ndarray, "row outcome"] | None = None,
+    log_confusions: Float[np.ndarray, "worker cls observed"], priors: Float[np.ndarray, " cls"]
 ) -> Estimate:
-    """Log confusion matrices and priors in the form the E-step needs."""
+    """Log confusion matrices and priors in the form the E-step needs, for `incidence`."""
     log_table = log_confusions.transpose(0, 2, 1).reshape(-1, len(priors))
-    return Estimate(np.ascontiguousarray(log_table), log_floored(priors), penalty, centre)
+    return Estimate(np.ascontiguousarray(log_table), log_floored(priors), 0.0, None)
 
 
 def vote_shares(ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Float[np.ndarray, "item cls"]:
     """Share of each task's labels per class, uniform without labels, the truth where known."""
-    return with_known(shares(ann.votes.astype(float)), fixed)
+    return with_known(shares(weighted_votes(ann, np.ones(ann.n_labels))), fixed)
+
+
+def weighted_votes(
+    ann: Annotations, weights: Float[np.ndarray, " label"]
+) -> Float[np.ndarray, "item cls"]:
+    """Sum of the weights of each task's labels, by class."""
+    cell = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+    votes = np.bincount(cell, weights, minlength=ann.n_tasks * ann.n_classes)
+    return votes.reshape(ann.n_tasks, ann.n_classes)
 
 
 def shares(votes: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
     """Rows scaled to sum to one, uniform where a row is empty."""
-    totals = votes.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / votes.shape[1])
+    totals = votes.sum(axis=1)
+    scaled = votes / np.where(totals > 0, totals, 1.0)[:, None]
+    scaled[totals == 0] = 1.0 / votes.shape[1]
+    return scaled
 
 
 def with_known(
@@ -282,20 +393,36 @@ def described(
     Priors and confusion matrices are the ones its answers imply (one M-step), and the
     log-likelihood is theirs, so that methods can be compared.
     """
-    labels = incidence(ann)
-    counts = counts_by_worker(labels.counts(posterior), ann.n_classes)
-    totals = counts.sum(axis=2, keepdims=True)
-    confusions = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), mean_rows(counts))
+    symbols = Symbols(ann)
+    labels = symbols.labels()
+    counts = labels.counts(posterior)
+    crowd = crowd_rows(symbols, counts)
+    totals = symbols.by_worker(counts)
+    log_rows, scale = log_pulled(symbols, counts, totals, base=crowd, strength=0.0)
     priors = posterior.mean(axis=0)
-    sweep = labels.sweep(estimate_of(log_floored(confusions), priors), np.empty_like(posterior))
+    estimate = Estimate(log_rows, log_floored(priors), 0.0, None)
     return Aggregation(
-        posterior, priors, confusions, counts, sweep.log_likelihood, np.asarray(trace), converged
+        posterior,
+        priors,
+        SparseRows(symbols, log_rows, scale=scale, base=crowd, stranger=crowd),
+        symbols,
+        counts,
+        labels.sweep(estimate, np.empty_like(posterior)).log_likelihood,
+        np.asarray(trace),
+        converged,
     )
 
 
+def tally(symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]) -> Tally:
+    """Right labels and labels of each worker, from the counts of pairs."""
+    right = np.zeros((symbols.n_workers, symbols.n_classes))
+    right[symbols.worker, symbols.label] = counts[np.arange(len(symbols)), symbols.label]
+    return Tally(right, symbols.by_worker(counts))
+
+
 def worker_quality(
-    confusions: Float[np.ndarray, "worker cls observed"],
-    counts: Float[np.ndarray, "worker cls observed"],
+    rows: WorkerRows,
+    counts: Tally,
     priors: Float[np.ndarray, " cls"],
     n_labels: Int[np.ndarray, " worker"],
     workers: pd.Index,
@@ -310,23 +437,17 @@ def worker_quality(
       with few labels is therefore not accused.
     """
     n_classes = len(priors)
-    right = np.einsum("wkk->wk", confusions)
-    joint = priors[:, None] * confusions
-    observed = joint.sum(axis=1, keepdims=True)
-    ratio = log_floored(confusions) - log_floored(observed)
-    information = np.maximum((joint * ratio).sum(axis=(1, 2)), 0.0)
     # Mean and variance of each P(k | k) given its counts, from a uniform prior (a beta
     # posterior): the point estimate of a worker with two labels, both wrong, claims certainty.
-    row_total = counts.sum(axis=2)
-    mean = (np.einsum("wkk->wk", counts) + 1) / (row_total + 2)
-    variance = mean * (1 - mean) / (row_total + 3)
+    mean = (counts.right + 1) / (counts.total + 2)
+    variance = mean * (1 - mean) / (counts.total + 3)
     informedness = (mean.sum(axis=1) - 1) / (n_classes - 1)
     upper = informedness + FLAG_STANDARD_ERRORS * np.sqrt(variance.sum(axis=1)) / (n_classes - 1)
     flag = np.select([upper < 0, upper < SPAMMER_INFORMEDNESS], ["adversary", "spammer"], "")
     return pd.DataFrame(
         {
-            "accuracy": right @ priors,
-            "information": information,
+            "accuracy": rows.right() @ priors,
+            "information": np.maximum(rows.information(priors), 0.0),
             "n_labels": n_labels,
             "flag": np.where(n_labels > 0, flag, ""),
         },

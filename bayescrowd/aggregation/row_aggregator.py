@@ -1,34 +1,19 @@
 """What the estimators of `row_models.py` share: memory that grows with the labels.
 
 Their workers' matrices are known by a base and the counts of the pairs (worker, label) that occur.
-The full matrices, workers x classes^2 numbers, are made when `confusions_` is read; the workers'
-quality needs them a block of workers at a time.
+Where no closed form is known for such rows, the workers' quality takes whole matrices a block of
+workers at a time.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
-from sklearn.exceptions import ConvergenceWarning
 
-from bayescrowd.aggregation.em import log_floored
-from bayescrowd.aggregation.protocol import (
-    Aggregation,
-    Aggregator,
-    Gold,
-    as_annotations,
-    confusion_frame,
-    decide,
-    vote_shares,
-    with_known,
-    worker_quality,
-)
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator, vote_shares, with_known
 from bayescrowd.aggregation.row_models import (
     Base,
     ClassPrior,
@@ -40,16 +25,17 @@ from bayescrowd.aggregation.row_models import (
     log_rows_of_new,
     state_posterior,
 )
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.symbols import Symbols, find_pairs
+from bayescrowd.aggregation.worker_rows import WorkerRows
 from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import check_parameters
 
-__all__ = ["CompactAggregation", "RowAggregator", "RowModelAggregator", "posterior_of_new"]
-
-BLOCK_ENTRIES = 1 << 18
-"""Entries of confusion matrices that are made at a time."""
-
-Itself = TypeVar("Itself", bound="RowAggregator")
+__all__ = [
+    "CompactAggregation",
+    "ModelRows",
+    "RowAggregator",
+    "RowModelAggregator",
+    "posterior_of_new",
+]
 
 
 class CompactAggregation(NamedTuple):
@@ -74,68 +60,51 @@ class CompactAggregation(NamedTuple):
 
 
 class RowAggregator(Aggregator):
-    """Base of the estimators whose workers' matrices stay compact until they are read."""
+    """Base of the estimators of `row_models.py`."""
 
     @abstractmethod
     def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
         """Find the classes."""
 
+    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> WorkerRows:
+        """The rows of all pairs of a worker and a label."""
+        return ModelRows(symbols, found)
+
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         symbols = Symbols(ann, fixed)
         found = self._compact(symbols, ann)
-        workers = np.arange(ann.n_workers)
         return Aggregation(
             found.posterior,
             found.priors,
-            _matrices(symbols, found, workers),
-            _dense_counts(symbols, found, workers),
+            self._worker_rows(symbols, found),
+            symbols,
+            found.counts,
             found.log_likelihood,
             found.trace,
             found.converged,
         )
 
-    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
-        """Learn from labels.
 
-        Args:
-            data: `Annotations`, or a table with the columns task, worker and label.
-            gold: task -> label for tasks whose truth is known and may be used.
-        """
-        check_parameters(self)
-        ann = as_annotations(data)
-        fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
-        symbols = Symbols(ann, fixed)
-        found = self._compact(symbols, ann)
-        if not found.converged and self.tol > 0:
-            warnings.warn(
-                f"{type(self).__name__} stopped after n_iter={self.n_iter} iterations before it "
-                f"settled to tol={self.tol:g}; raise n_iter, or set tol=0 to ask for exactly n_iter"
-                f"{self._unsettled_hint}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self.__dict__.pop("confusions_", None)
-        self.classes_, self.workers_ = ann.classes, ann.workers
-        self.probas_ = pd.DataFrame(found.posterior, index=ann.tasks, columns=ann.classes)
-        self.labels_, self.n_ties_ = decide(self.probas_, self.seed)
-        self.priors_ = pd.Series(found.priors, index=ann.classes, name="prior")
-        self.worker_quality_ = _quality(symbols, found, ann)
-        self.log_likelihood_ = found.log_likelihood
-        self.trace_ = found.trace
-        self.n_iter_ = len(found.trace)
-        self.converged_ = found.converged
-        self._found = found._replace(posterior=found.posterior[:0])
-        self._annotations, self._has_gold = ann, bool((fixed >= 0).any())
-        return self
+class ModelRows(WorkerRows):
+    """Rows by equation 1 of `row_models.py`, from the base and the counts beside it."""
 
-    @cached_property
-    def confusions_(self) -> pd.DataFrame:  # type: ignore[override]
-        """P(observed | true), indexed (worker, true)."""
-        if "_found" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} is not fitted yet: no confusions_")
-        ann = self._annotations
-        workers = np.arange(ann.n_workers)
-        return confusion_frame(_matrices(Symbols(ann), self._found, workers), ann)
+    def __init__(self, symbols: Symbols, found: Counted) -> None:
+        self._keys, self.n_workers = symbols.keys, symbols.n_workers
+        self._base, self._counts, self._totals = found.base, found.counts, found.totals
+        label = np.arange(symbols.n_classes)
+        self.stranger = found.base.rows(np.full_like(label, -1), label).T
+
+    def at(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair cls"]:
+        """Equation 1; a stranger has the base of strangers."""
+        place = find_pairs(self._keys, self.n_classes, worker, label)
+        counts = np.where(place[:, None] >= 0, self._counts[place], 0.0)
+        return np.exp(log_rows(self._base, counts, self._totals, worker, label))
+
+    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> WorkerRows:
+        """Models with a base start from the votes, which name the classes."""
+        raise ValueError("the votes have named the classes")
 
 
 class RowModelAggregator(RowAggregator):
@@ -164,7 +133,7 @@ class RowModelAggregator(RowAggregator):
         )
         self._keep(fit.base, ann)
         priors = np.exp(fit.log_prior)
-        return CompactAggregation(
+        found = CompactAggregation(
             posterior=with_known(fit.posterior, symbols.fixed),
             priors=priors / priors.sum(),
             base=fit.base,
@@ -174,13 +143,8 @@ class RowModelAggregator(RowAggregator):
             trace=fit.trace,
             converged=fit.converged,
         )
-
-    def _posterior_of_new(
-        self, ann: Annotations, known: Int[np.ndarray, " worker"]
-    ) -> Float[np.ndarray, "item cls"]:
-        log_prior = log_floored(self._found.priors)
-        symbols = Symbols(self._annotations)
-        return posterior_of_new(self._found, log_prior, symbols, Symbols(ann), known)
+        self._found = found._replace(posterior=found.posterior[:0].copy())
+        return found
 
 
 def posterior_of_new(
@@ -201,47 +165,3 @@ def posterior_of_new(
     """
     posterior = state_posterior(new, log_rows_of_new(fit, symbols, new, known), log_prior)
     return by_class(posterior, new.n_classes)
-
-
-def _matrices(
-    symbols: Symbols, found: CompactAggregation, workers: Int[np.ndarray, " w"]
-) -> Float[np.ndarray, "w cls observed"]:
-    """Confusion matrices of some workers."""
-    n_classes = symbols.n_classes
-    worker = np.repeat(workers, n_classes)
-    label = np.tile(np.arange(n_classes), len(workers))
-    place = symbols.find(worker, label)
-    counts = np.where(place[:, None] >= 0, found.counts[place], 0.0)
-    rows = np.exp(log_rows(found.base, counts, found.totals, worker, label))
-    matrices = rows.reshape(len(workers), n_classes, n_classes).transpose(0, 2, 1)
-    return matrices / matrices.sum(axis=2, keepdims=True)
-
-
-def _dense_counts(
-    symbols: Symbols, found: CompactAggregation, workers: Int[np.ndarray, " w"]
-) -> Float[np.ndarray, "w cls observed"]:
-    n_classes = symbols.n_classes
-    first, last = np.searchsorted(symbols.worker, [workers[0], workers[-1] + 1])
-    dense = np.zeros((len(workers), n_classes, n_classes))
-    of_block = slice(int(first), int(last))
-    dense[symbols.worker[of_block] - workers[0], :, symbols.label[of_block]] = found.counts[
-        of_block
-    ]
-    return dense
-
-
-def _quality(symbols: Symbols, found: CompactAggregation, ann: Annotations) -> pd.DataFrame:
-    size = max(1, BLOCK_ENTRIES // ann.n_classes**2)
-    blocks = []
-    for first in range(0, ann.n_workers, size):
-        workers = np.arange(first, min(first + size, ann.n_workers))
-        blocks.append(
-            worker_quality(
-                _matrices(symbols, found, workers),
-                _dense_counts(symbols, found, workers),
-                found.priors,
-                ann.labels_per_worker[workers],
-                ann.workers[workers],
-            )
-        )
-    return pd.concat(blocks) if len(blocks) > 1 else blocks[0]

@@ -18,9 +18,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bayescrowd.aggregation.em import log_floored
+from bayescrowd.aggregation.em import LOG_FLOOR, log_floored
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import blocks
 
-__all__ = ["SmoothedRows", "Smoothing", "mean_rows", "smoothed_rows"]
+__all__ = [
+    "SmoothedPairs",
+    "SmoothedRows",
+    "Smoothing",
+    "crowd_rows",
+    "log_pulled",
+    "mean_rows",
+    "smoothed_pairs",
+    "smoothed_rows",
+]
 
 Smoothing = Literal["flat", "diagonal", "pooled"]
 
@@ -32,6 +43,21 @@ class SmoothedRows(NamedTuple):
     """P(observed | true) of each worker; sums to one over the last axis."""
     log_rows: Float[np.ndarray, "worker cls observed"]
     """Their logarithms, finite."""
+    penalty: float
+    """log prior density of the rows up to a constant, nats."""
+    centre: Float[np.ndarray, "cls observed"] | None
+    """The crowd's mean rows for the next M-step where workers are pooled, else None."""
+
+
+class SmoothedPairs(NamedTuple):
+    """Result of `smoothed_pairs`."""
+
+    log_rows: Float[np.ndarray, "symbol cls"]
+    """log P(label | class) of the pairs that occur, finite."""
+    scale: Float[np.ndarray, "worker cls"]
+    """A label that the worker has not given has this times its probability in the base."""
+    base: Float[np.ndarray, "cls observed"]
+    """What rows are pulled toward."""
     penalty: float
     """log prior density of the rows up to a constant, nats."""
     centre: Float[np.ndarray, "cls observed"] | None
@@ -85,6 +111,110 @@ def smoothed_rows(
     centre /= centre.sum(axis=1, keepdims=True)
     divergence = float((centre * (log_floored(centre) - mean_log)).sum())
     return SmoothedRows(rows, log_rows, -pseudo_counts * len(active_rows) * divergence, centre)
+
+
+def smoothed_pairs(
+    symbols: Symbols,
+    counts: Float[np.ndarray, "symbol cls"],
+    *,
+    base: Float[np.ndarray, "cls observed"] | None,
+    pseudo_counts: float,
+    centre: Float[np.ndarray, "cls observed"] | None,
+) -> SmoothedPairs:
+    """What `smoothed_rows` gives, for the pairs of a worker and a label that occur.
+
+    A label that a worker has not given has s B_kl / (n_wk + s), whoever the worker, so that sums
+    over all labels need no table of workers x classes^2 entries.
+
+    Args:
+        symbols: the pairs.
+        counts: expected number of labels of each pair.
+        base: as for `smoothed_rows`.
+        pseudo_counts: as for `smoothed_rows`.
+        centre: as for `smoothed_rows`.
+    """
+    n_classes = symbols.n_classes
+    pooled = base is None
+    if base is None:
+        base = crowd_rows(symbols, counts) if centre is None else centre
+    totals = symbols.by_worker(counts)
+    if pseudo_counts == 0:
+        uniform = np.full((n_classes, n_classes), 1.0 / n_classes)
+        log_rows, scale = log_pulled(symbols, counts, totals, base=uniform, strength=0.0)
+        return SmoothedPairs(log_rows, scale, uniform, 0.0, None)
+    log_rows, scale = log_pulled(symbols, counts, totals, base=base, strength=pseudo_counts)
+    total_log, n_active = _summed_logs(symbols, log_rows, totals, base, pseudo_counts)
+    if not pooled:
+        penalty = pseudo_counts * float((base * total_log).sum())
+        return SmoothedPairs(log_rows, scale, base, penalty, None)
+    mean_log = total_log / n_active
+    centre = np.exp(mean_log)
+    centre /= centre.sum(axis=1, keepdims=True)
+    divergence = float((centre * (log_floored(centre) - mean_log)).sum())
+    return SmoothedPairs(log_rows, scale, base, -pseudo_counts * n_active * divergence, centre)
+
+
+def log_pulled(
+    symbols: Symbols,
+    counts: Float[np.ndarray, "symbol cls"],
+    totals: Float[np.ndarray, "worker cls"],
+    *,
+    base: Float[np.ndarray, "cls observed"],
+    strength: float,
+) -> tuple[Float[np.ndarray, "symbol cls"], Float[np.ndarray, "worker cls"]]:
+    """log of (counts + s B) / (n + s) for the pairs that occur, and s / (n + s).
+
+    A row without counts is the base, with pseudo-counts or without.
+    """
+    # Without pseudo-counts, one stands in where a row is empty.
+    added = np.where(totals > 0, 0.0, 1.0) if strength == 0 else np.full((1, 1), strength)
+    given = totals + added
+    pseudo = np.ascontiguousarray(base.T) * (strength if strength > 0 else 1.0)
+    log_rows = np.empty(counts.shape)
+    for part in blocks(len(counts), counts.shape[1]):
+        worker = symbols.worker[part]
+        # take with clip, which is twice as fast as an index for rows as short as these
+        rows = pseudo.take(symbols.label[part], axis=0, mode="clip")
+        if strength == 0:
+            rows *= added.take(worker, axis=0, mode="clip")
+        rows += counts[part]
+        rows /= given.take(worker, axis=0, mode="clip")
+        log_rows[part] = log_floored(rows)
+    return log_rows, added / given
+
+
+def _summed_logs(
+    symbols: Symbols,
+    log_rows: Float[np.ndarray, "symbol cls"],
+    totals: Float[np.ndarray, "worker cls"],
+    base: Float[np.ndarray, "cls observed"],
+    strength: float,
+) -> tuple[Float[np.ndarray, "cls observed"], int]:
+    """Sum of the logs of all workers' rows, and the number of workers, both of those with labels.
+
+    A worker who has not given a label has log(s B_kl) - log(n_wk + s).
+    """
+    log_given = np.log(totals + strength)
+    silent = symbols.silent
+    log_given[silent] = 0.0
+    n_active = int((~silent).sum())
+    n_seen = np.bincount(symbols.label, minlength=symbols.n_classes)
+    log_base = log_floored(strength * base)
+    seen_given = symbols.by_label_of_workers(log_given).T
+    # einsum, since NumPy's sum is slow where the other axis is as short as this one.
+    all_given = np.einsum("wk->k", log_given)[:, None]
+    unseen = (n_active - n_seen) * log_base - (all_given - seen_given)
+    # As in the table, no log is below the floor; a base that is next to it stays there.
+    is_floored = log_base - np.log(symbols.labels_per_worker.max() + strength) < LOG_FLOOR
+    unseen = np.where(is_floored, (n_active - n_seen) * LOG_FLOOR, unseen)
+    return symbols.by_label(log_rows).T + unseen, n_active
+
+
+def crowd_rows(
+    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]
+) -> Float[np.ndarray, "cls observed"]:
+    """`mean_rows` of the counts of pairs."""
+    return mean_rows(symbols.by_label(counts).T[None])
 
 
 def mean_rows(

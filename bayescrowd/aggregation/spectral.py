@@ -202,7 +202,7 @@ class SpectralDawidSkene(Aggregator):
         if best is not None and is_spectral:
             self.partition_ = pd.Series(best.groups, index=ann.workers, name="group")
             self.initial_confusions_ = confusion_frame(best.start.confusions, ann)
-        self.d_bar_, pair = class_divergence(found.counts, ann.n_tasks)
+        self.d_bar_, pair = class_divergence(found.symbols, found.counts)
         self.sigma_min_, self.sigma_min_error_ = best.strength if best else (np.nan, np.nan)
         self._warn_of_weak_moments(ann, best, pair, trouble)
         return found
@@ -250,15 +250,10 @@ class SpectralDawidSkene(Aggregator):
         found = self._em(start.confusions)._aggregate(ann, fixed)
         if (fixed >= 0).any():
             return start, found
-        hidden = _hidden_by_name(found.counts.sum(axis=0))
+        hidden = _hidden_by_name(found.crowd_counts)
         start = SpectralStart(start.confusions[:, hidden], start.priors[hidden])
         if self.smoothing != "diagonal" or self.pseudo_counts == 0:
-            return start, found._replace(
-                posterior=found.posterior[:, hidden],
-                priors=found.priors[hidden],
-                confusions=found.confusions[:, hidden],
-                counts=found.counts[:, hidden],
-            )
+            return start, found.renamed(hidden)
         if (hidden != np.arange(len(hidden))).any():
             found = self._em(start.confusions)._aggregate(ann, fixed)
         return start, found

@@ -13,12 +13,15 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from bayescrowd.aggregation.em import Incidence
 from bayescrowd.annotations import Annotations
 
-__all__ = ["Symbols"]
+__all__ = ["Symbols", "find_pairs", "silent_workers"]
+
+_DENSE_KEYS_PER_LABEL = 16
+"""Up to so many possible pairs per label, a table of all of them is quicker than sorting."""
 
 
 class Symbols:
@@ -31,6 +34,7 @@ class Symbols:
     Attributes:
         worker: worker of each symbol, ascending.
         label: class code that each symbol names.
+        keys: worker x n_classes + label of each symbol, ascending.
         of_label: symbol of each label of `ann`.
         task_of_label: task of each label.
         fixed: class of tasks whose truth is known, -1 elsewhere.
@@ -46,18 +50,34 @@ class Symbols:
     def __init__(self, ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> None:
         self.fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if fixed is None else fixed
         self.n_workers, self.n_classes, self.n_tasks = ann.n_workers, ann.n_classes, ann.n_tasks
-        self.task_of_label = ann.task_codes
+        self.task_of_label, self._offsets = ann.task_codes, ann.task_offsets
         key = ann.worker_codes.astype(np.int64) * ann.n_classes + ann.label_codes
-        occurs = np.bincount(key, minlength=ann.n_workers * ann.n_classes) > 0
-        self._keys = np.flatnonzero(occurs)
-        self.worker, self.label = np.divmod(self._keys, ann.n_classes)
-        self.of_label = (np.cumsum(occurs, dtype=np.int32) - 1)[key]
+        n_keys = ann.n_workers * ann.n_classes
+        if n_keys <= _DENSE_KEYS_PER_LABEL * ann.n_labels:
+            occurs = np.zeros(n_keys, dtype=bool)
+            occurs[key] = True
+            self.keys = np.flatnonzero(occurs)
+            self.of_label = (np.cumsum(occurs, dtype=np.int32) - 1)[key]
+        else:
+            self.keys, of_label = np.unique(key, return_inverse=True)
+            self.of_label = of_label.astype(np.int32)
+        self.worker, self.label = np.divmod(self.keys, ann.n_classes)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
+
+    def labels(self) -> Incidence:
+        """The labels as tasks x symbols; a known truth rules out all other classes."""
+        return Incidence(
+            self._offsets,
+            self.of_label,
+            n_symbols=len(self),
+            n_classes=self.n_classes,
+            fixed=self.fixed,
+        )
 
     def incidence(self, n_states: int) -> Incidence:
-        """The labels as tasks x symbols.
+        """The labels as tasks x symbols, for models with several states per class.
 
         A known truth is one more symbol of its task, class by class behind the workers': a state of
         another class then has no probability, however many states a class has.
@@ -81,9 +101,7 @@ class Symbols:
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Int[np.ndarray, " pair"]:
         """Symbol of each pair, -1 where it does not occur; worker -1 is nobody."""
-        key = worker.astype(np.int64) * self.n_classes + label
-        place = np.minimum(np.searchsorted(self._keys, key), len(self) - 1)
-        return np.where((worker >= 0) & (self._keys[place] == key), place, -1)
+        return find_pairs(self.keys, self.n_classes, worker, label)
 
     def by_worker(self, counts: Float[np.ndarray, "symbol s"]) -> Float[np.ndarray, "worker s"]:
         """Sums over each worker's symbols."""
@@ -93,6 +111,27 @@ class Symbols:
         """Sums over the symbols that name each class."""
         return self._label_sums @ counts
 
+    def by_label_of_workers(
+        self, values: Float[np.ndarray, "worker s"]
+    ) -> Float[np.ndarray, "cls s"]:
+        """Sums over the workers who have named each class."""
+        return self._givers @ values
+
+    @cached_property
+    def labels_per_worker(self) -> Int[np.ndarray, " worker"]:
+        """Number of each worker's labels."""
+        return np.bincount(self.worker[self.of_label], minlength=self.n_workers)
+
+    @cached_property
+    def silent(self) -> Bool[np.ndarray, " worker"]:
+        """Whether a worker has no labels."""
+        return silent_workers(self.keys, self.n_workers, self.n_classes)
+
+    @cached_property
+    def _givers(self) -> scipy.sparse.csr_matrix:
+        pairs = (np.ones(len(self)), (self.label, self.worker))
+        return scipy.sparse.csr_matrix(pairs, shape=(self.n_classes, self.n_workers))
+
     @cached_property
     def _worker_sums(self) -> scipy.sparse.csr_matrix:
         return _group_sums(self.worker, self.n_workers)
@@ -100,6 +139,27 @@ class Symbols:
     @cached_property
     def _label_sums(self) -> scipy.sparse.csr_matrix:
         return _group_sums(self.label, self.n_classes)
+
+
+def find_pairs(
+    keys: Int[np.ndarray, " symbol"],
+    n_classes: int,
+    worker: Int[np.ndarray, " pair"],
+    label: Int[np.ndarray, " pair"],
+) -> Int[np.ndarray, " pair"]:
+    """Place of each pair among `Symbols.keys`, -1 where it does not occur; worker -1 is nobody."""
+    key = worker.astype(np.int64) * n_classes + label
+    place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    return np.where((worker >= 0) & (keys[place] == key), place, -1)
+
+
+def silent_workers(
+    keys: Int[np.ndarray, " symbol"], n_workers: int, n_classes: int
+) -> Bool[np.ndarray, " worker"]:
+    """Whether a worker is in none of `Symbols.keys`."""
+    silent = np.ones(n_workers, dtype=bool)
+    silent[keys // n_classes] = False
+    return silent
 
 
 def _group_sums(group: Int[np.ndarray, " symbol"], n_groups: int) -> scipy.sparse.csr_matrix:

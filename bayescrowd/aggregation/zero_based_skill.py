@@ -28,6 +28,7 @@ from bayescrowd.aggregation.protocol import (
     Aggregator,
     described,
     shares,
+    weighted_votes,
     with_known,
 )
 from bayescrowd.annotations import Annotations
@@ -113,9 +114,7 @@ class ZeroBasedSkill(Aggregator):
 
 def _votes(ann: Annotations, skills: Float[np.ndarray, " worker"]) -> Float[np.ndarray, "item cls"]:
     """Sum of the skills of those who chose each class."""
-    cell = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
-    votes = np.bincount(cell, skills[ann.worker_codes], minlength=ann.n_tasks * ann.n_classes)
-    return votes.reshape(ann.n_tasks, ann.n_classes)
+    return weighted_votes(ann, skills[ann.worker_codes])
 
 
 def _agreement(

@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayescrowd.aggregation.em import EMResult, maximise
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator, counts_by_worker, shares
 from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.feature_table import FeatureTable, as_feature_table
 from bayescrowd.mixture.goodness import GoodnessOfFit
@@ -380,12 +382,15 @@ class _MixtureOfWorkers(Aggregator):
         counts = counts_by_worker(self.counts, ann.n_classes)
         profiles = counts_by_worker(self.mixture.profiles_.to_numpy(), ann.n_classes)
         silent = (ann.labels_per_worker == 0)[:, None, None]
-        confusions = np.where(silent, mean_rows(counts), profiles)
+        crowd = mean_rows(counts)
+        confusions = np.where(silent, crowd, profiles)
+        symbols = Symbols(ann)
         return Aggregation(
             self.mixture.responsibilities_.to_numpy(),
             self.mixture.weights_.to_numpy(),
-            confusions / confusions.sum(axis=2, keepdims=True),
-            counts,
+            DenseRows(confusions / confusions.sum(axis=2, keepdims=True), crowd),
+            symbols,
+            self.counts[symbols.keys],
             self.mixture.log_likelihood_,
             self.mixture.trace_,
             self.mixture.converged_,

@@ -68,7 +68,7 @@ def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Ax
     if worker not in est.workers_:
         raise ValueError(f"worker {worker!r} is not among the {len(est.workers_):,} of the fit")
     ax = axes_or_new(ax, (4.6, 4.4))
-    confusion = est.confusions_.loc[worker].to_numpy()
+    confusion = est.confusion_of(worker).to_numpy()
     quality = est.worker_quality_.loc[worker]
     image = ax.imshow(confusion, cmap="Blues", vmin=0, vmax=1)
     n_classes = len(confusion)

@@ -8,6 +8,7 @@ probabilities of each item's class, which would fill the memory first, are avera
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +33,11 @@ BLOCK = 50
 
 BLOCK_SECONDS = 1.0
 """Aimed-at time between two steps of the progress bar."""
+
+LONG_SECONDS = 60.0
+"""Sampling that will take longer is announced."""
+
+_logger = logging.getLogger(__name__)
 
 Data = Labels | naive_bayes.Observations | access_path.Observations
 """What a model is conditioned on."""
@@ -151,7 +157,8 @@ def run_chains(
     zeros = label_sum = jnp.zeros(shape)
     blocks: list[_Block] = []
     label_sums: dict[int, _Sum] = {}
-    n_done, size, is_complete = 0, BLOCK, True
+    # The first draw waits for the compiler; the second, alone in its block, is timed.
+    n_done, size, is_complete = 0, 1, True
     # disable=None: shown on terminals only
     with tqdm(
         total=warmup + draws, desc=description, unit="draw", disable=None if progress else True
@@ -181,12 +188,26 @@ def run_chains(
                     label_sums[n_sums] = _Sum(np.asarray(label_sum), n_summed + n_draws)
                 n_done += n_draws
                 bar.update(n_draws)
-                size = _block_size(n_draws / (time.perf_counter() - started))
+                seconds = time.perf_counter() - started
+                if n_done == 2:
+                    _announce(description, seconds * (warmup + draws - n_done), warmup + draws)
+                size = _block_size(n_draws / seconds) if n_done > 1 else 1
         except KeyboardInterrupt:
             if not blocks:
                 raise
             is_complete = False
     return _joined(blocks, list(label_sums.values()), is_complete)
+
+
+def _announce(description: str, seconds: float, n_draws: int) -> None:
+    """Say how long sampling will take, if that is long."""
+    if seconds > LONG_SECONDS:
+        _logger.warning(
+            "%s: %s draws of each chain will take about %s",
+            description,
+            f"{n_draws:,}",
+            f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours",
+        )
 
 
 def _block_size(draws_per_second: float) -> int:

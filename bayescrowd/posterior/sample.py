@@ -17,6 +17,7 @@ from bayescrowd.dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
+from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_problem import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_data import Groups
 from bayescrowd.posterior.feature_problem import FeatureProblem, feature_problem
@@ -84,7 +85,9 @@ def sample_posterior(
             needs and which takes chains x draws x tasks x 4 bytes.
         predictive: whether to draw from the prior and to predict labels, which `check_crowd` needs.
         progress: whether to show a progress bar, where there is a terminal. Ctrl-C ends the
-            sampling and returns the draws so far, with a warning.
+            sampling and returns the draws so far, with a warning. Sampling that will take more
+            than a minute, or several gigabytes, is announced by the logger `bayescrowd.posterior`
+            with an estimate in any case.
 
     Returns:
         ArviZ's container (InferenceData in ArviZ 0.x, DataTree in 1.x) with the dimensions chain,
@@ -109,8 +112,8 @@ def sample_posterior(
         only the channel is free of them.
 
     Raises:
-        ValueError: a number is out of range, the model has no sampler of this kind, or the prior
-            is no prior.
+        ValueError: a number is out of range, the model has no sampler of this kind, the prior is
+            no prior, or the draws of a crowd model do not fit into memory.
         TypeError: the model is none, reads other data, or the prior belongs to another model.
 
     Warns:
@@ -144,6 +147,7 @@ def sample_posterior(
     else:
         _refuse_feature_options(model, data, target, classes, groups)
         problem = crowd_problem(model, data, _checked_prior(model, prior))
+        check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
     key_start, key_predict = jax.random.split(jax.random.key(seed))
     kernel, read = _kernel(model, method, batch_size, progress)
     n_warmup = warmup if warmup is not None else _default_warmup(model, method)

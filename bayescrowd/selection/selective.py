@@ -50,9 +50,12 @@ from bayescrowd.aggregation.protocol import (
     incidence,
 )
 from bayescrowd.aggregation.smoothing import mean_rows
+from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.annotations import Annotations
 from bayescrowd.feature_table import as_feature_table
 from bayescrowd.information import independence_p_values
+from bayescrowd.memory import check_fits
 from bayescrowd.parameters import Count, NonNegative, Positive, Seed, Tolerance
 
 __all__ = ["SelectiveDawidSkene", "informative_evidence"]
@@ -69,6 +72,9 @@ LEAST_WORKERS = 3
 N_UPDATES = 5
 """Rounds of the bound on a worker's evidence; with thirty, nobody changes sides on the five public
 crowds."""
+
+MATRIX_TABLES = 6
+"""Tables of all workers' matrices that judging them holds at a time."""
 
 TINY = 1e-9
 """Pseudo-counts of a label that nobody gives."""
@@ -122,6 +128,11 @@ class SelectiveDawidSkene(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        check_fits(
+            MATRIX_TABLES * 8.0 * ann.n_workers * ann.n_classes**2,
+            f"confusion matrices of {ann.n_workers:,} workers and {ann.n_classes:,} classes",
+            "DawidSkene needs no table of them",
+        )
         everybody = ann.labels_per_worker > 0
         starts = [everybody]
         if LEAST_WORKERS < everybody.sum() <= MOST_PAIRED_WORKERS:
@@ -209,14 +220,15 @@ class SelectiveDawidSkene(Aggregator):
         labels = incidence(ann, fixed)
         posterior = np.empty((ann.n_tasks, n_classes))
         sweep = labels.sweep(estimate_of(log_floored(confusions), priors), posterior)
-        counts = counts_by_worker(sweep.counts, n_classes)
-        silent = ann.labels_per_worker == 0
-        confusions[silent] = mean_rows(counts)
+        crowd = mean_rows(counts_by_worker(sweep.counts, n_classes))
+        confusions[ann.labels_per_worker == 0] = crowd
+        symbols = Symbols(ann)
         return Aggregation(
             posterior,
             priors,
-            confusions,
-            counts,
+            DenseRows(confusions, crowd),
+            symbols,
+            sweep.counts[symbols.keys],
             sweep.log_likelihood,
             estimator.trace_,
             estimator.converged_,

@@ -24,7 +24,7 @@ PAPER_ESTIMATE = Estimate(
     log_table=np.log([[0.8, 0.4], [0.2, 0.6], [0.5, 0.25], [0.5, 0.75]]),
     log_prior=np.log([0.75, 0.25]),
     penalty=0.0,
-    centre=None,
+    parameters=None,
 )
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
 from bayescrowd.aggregation import mace
+from bayescrowd.aggregation.symbols import Symbols
 
 ROWS = [
     *("aabca", "bbbcb", "cccca", "aaabb", "bcbcb", "cacca", "aaaba", "bbacb"),
@@ -50,13 +51,14 @@ def brute_force(ann, confusions, priors):
 def test_known_and_spammed_labels_by_hand():
     # One worker, two classes. Of 6 expected labels 'a' 4 are right, of 5 'b' 2 are.
     counts = np.array([[4.0, 2.0], [3.0, 2.0]])  # [label, true]
-    first = mace.tallies(counts, None)
+    symbols = Symbols(bc.Annotations.from_matrix([["a"], ["b"]]))
+    first = mace.tallies(symbols, counts, None)
     # Before anything is known: theta = 1/2 and xi = 1/2, so a right label is known 2 times in 3.
     np.testing.assert_allclose(first.knowing, [[11 - 4, 4]])
     np.testing.assert_allclose(first.strategy, [[6 - 8 / 3, 5 - 4 / 3]])
     # With theta = 0.6, xi = (1/4, 3/4): 'a' was known with 0.6 / 0.7, 'b' with 0.6 / 0.9.
-    log_table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    later = mace.tallies(counts, log_table)
+    weights = mace.Weights(np.array([[0.4, 0.6]]), np.array([[0.25, 0.75]]), 0.0)
+    later = mace.tallies(symbols, counts, weights)
     known = 4 * 6 / 7, 2 * 6 / 9
     np.testing.assert_allclose(later.knowing, [[11 - sum(known), sum(known)]])
     np.testing.assert_allclose(later.strategy, [[6 - known[0], 5 - known[1]]])
@@ -84,9 +86,9 @@ def test_one_variational_iteration_by_hand():
     knowing = exp(digamma(known + 0.5) - digamma(3))
     spamming = exp(digamma(2 - known + 0.5) - digamma(3))
     says_b = exp(digamma(10 + 2 - known) - digamma(20 + 2 - known))
-    weight = np.exp(model._log_weights[2])
-    assert weight[1, 1] == pytest.approx(knowing + spamming * says_b, rel=1e-12)
-    assert weight[0, 1] == pytest.approx(spamming * says_b, rel=1e-12)
+    of_b = model._weighted_rows.at(np.array([2]), np.array([1]))[0]
+    assert of_b[1] == pytest.approx(knowing + spamming * says_b, rel=1e-12)
+    assert of_b[0] == pytest.approx(spamming * says_b, rel=1e-12)
 
 
 # Closed form.
@@ -249,8 +251,8 @@ def test_certain_workers_need_no_smoothing():
 )
 def test_agrees_with_crowd_kit(method, competences, probas):
     model = bc.MACE(method=method, smoothing=0.01, n_iter=5_000, tol=1e-14).fit(SMALL)
-    weights = np.exp(model._log_weights)
-    np.testing.assert_allclose(weights[:, 0, 0] - weights[:, 1, 0], competences, atol=2e-6)
+    weights = model._weighted_rows.at(np.arange(5), np.zeros(5, dtype=int))
+    np.testing.assert_allclose(weights[:, 0] - weights[:, 1], competences, atol=2e-6)
     np.testing.assert_allclose(model.probas_.loc[[0, 14]], probas, atol=2e-6)
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
+import bayescrowd as bc
 from bayescrowd.aggregation.moment_strength import class_divergence, moment_strength
+from bayescrowd.aggregation.symbols import Symbols
 
 PRIORS = np.array([0.5, 0.3, 0.2])
 
@@ -65,9 +67,25 @@ def test_votes_are_averaged_in_the_group():
     assert two.standard_error == pytest.approx(one.standard_error / 4)
 
 
+def divergence_of(counts, n_tasks):
+    """`class_divergence` of counts [worker, true, observed], of which some pairs have none."""
+    worker, label = np.nonzero(counts.sum(axis=1))
+    ann = bc.Annotations.from_codes(
+        np.arange(len(worker)) % n_tasks,
+        worker,
+        label,
+        tasks=range(n_tasks),
+        workers=range(len(counts)),
+        classes=range(counts.shape[1]),
+    )
+    symbols = Symbols(ann)
+    return class_divergence(symbols, counts[symbols.worker, :, symbols.label])
+
+
 def test_divergence_is_the_sum_of_the_definition():
     rng = np.random.default_rng(2)
     counts = rng.gamma(1.0, size=(7, 4, 4)) * rng.integers(0, 30, size=(7, 1, 1))
+    counts *= rng.random((7, 1, 4)) < 0.7  # labels that some workers never give
     rows = counts + 0.25
     rows /= rows.sum(axis=2, keepdims=True)
     shares = counts.sum(axis=(1, 2)) / 50
@@ -79,13 +97,13 @@ def test_divergence_is_the_sum_of_the_definition():
         for g in range(4)
         if h != g
     }
-    found, pair = class_divergence(counts, 50)
+    found, pair = divergence_of(counts, 50)
     assert pair == min(expected, key=expected.get)
     assert found == pytest.approx(expected[pair])
 
 
 def test_classes_nobody_tells_apart_have_no_divergence():
     counts = np.tile([[8.0, 1.0, 1.0], [2.0, 4.0, 4.0], [2.0, 4.0, 4.0]], (5, 1, 1))
-    found, pair = class_divergence(counts, 30)
+    found, pair = divergence_of(counts, 30)
     assert found == pytest.approx(0, abs=1e-12)
     assert set(pair) == {1, 2}

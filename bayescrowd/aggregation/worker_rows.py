@@ -1,0 +1,304 @@
+"""Workers' confusion matrices, stored by what the workers have said.
+
+All matrices together have workers x classes^2 entries, and most of them are about answers that the
+worker never gave. What an estimator knows of those follows from a few numbers:
+
+* `SparseRows`: a row of the crowd's matrix, scaled by the worker's share of it;
+* `CoinRows`: whether the label is right, and nothing else of the true class;
+* `DenseRows`: nothing simpler; the matrices themselves.
+
+Each makes rows for the pairs of a worker and a label that are asked for, whole matrices for a few
+workers at a time, and the information that a worker's labels have about the truth. The first two
+take time and memory in proportion to pairs x classes, where pairs are the (worker, label) that
+occur, at most one per label.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import xlogy
+
+from bayescrowd.aggregation.em import LOG_FLOOR
+from bayescrowd.aggregation.symbols import Symbols, find_pairs, silent_workers
+
+__all__ = ["CoinRows", "DenseRows", "SparseRows", "WorkerRows", "blocks"]
+
+BLOCK_ENTRIES = 1 << 18
+"""Entries of tables and matrices that are made at a time."""
+
+
+def blocks(n_rows: int, row_entries: int) -> Iterator[slice]:
+    """Consecutive rows of a table, so many that about `BLOCK_ENTRIES` entries are worked on.
+
+    Examples:
+        >>> [(part.start, part.stop) for part in blocks(5, BLOCK_ENTRIES // 2)]
+        [(0, 2), (2, 4), (4, 5)]
+    """
+    size = max(1, BLOCK_ENTRIES // row_entries)
+    for first in range(0, n_rows, size):
+        yield slice(first, min(first + size, n_rows))
+
+
+class WorkerRows(ABC):
+    """P(label | class) of every worker.
+
+    Attributes:
+        stranger: the matrix of a worker of whom nothing is known, [true, observed].
+        n_workers: number of workers.
+    """
+
+    stranger: Float[np.ndarray, "cls observed"]
+    n_workers: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.stranger)
+
+    @abstractmethod
+    def at(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair cls"]:
+        """P(label | class) of pairs of a worker and a label; worker -1 is a stranger."""
+
+    @abstractmethod
+    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> WorkerRows:
+        """The same with class k standing for the class `hidden[k]` of now."""
+
+    def matrices(self, workers: Int[np.ndarray, " some"]) -> Float[np.ndarray, "some cls observed"]:
+        """Confusion matrices of some workers, [worker, true, observed]."""
+        n_classes = self.n_classes
+        worker = np.repeat(workers, n_classes)
+        label = np.tile(np.arange(n_classes), len(workers))
+        rows = self.at(worker, label).reshape(len(workers), n_classes, n_classes)
+        matrices = rows.transpose(0, 2, 1)
+        return matrices / matrices.sum(axis=2, keepdims=True)
+
+    def right(self) -> Float[np.ndarray, "worker cls"]:
+        """P(k | k) of each worker."""
+        n_classes = self.n_classes
+        right = np.empty((self.n_workers, n_classes))
+        for part in blocks(self.n_workers, n_classes**2):
+            right[part] = np.einsum("wkk->wk", self.matrices(np.arange(part.start, part.stop)))
+        return right
+
+    def information(self, priors: Float[np.ndarray, " cls"]) -> Float[np.ndarray, " worker"]:
+        """Mutual information of a worker's label and the truth, nats."""
+        parts = [
+            matrix_information(self.matrices(np.arange(part.start, part.stop)), priors)
+            for part in blocks(self.n_workers, self.n_classes**2)
+        ]
+        return np.concatenate(parts)
+
+
+class DenseRows(WorkerRows):
+    """Matrices as they are, for methods that have workers x classes^2 numbers by nature."""
+
+    def __init__(
+        self,
+        matrices: Float[np.ndarray, "worker cls observed"],
+        stranger: Float[np.ndarray, "cls observed"],
+    ) -> None:
+        self._matrices, self.stranger = matrices, stranger
+        self.n_workers = len(matrices)
+
+    def at(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair cls"]:
+        """Entries of the matrices."""
+        known = self._matrices[worker, :, label]
+        return np.where(worker[:, None] >= 0, known, self.stranger[:, label].T)
+
+    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> DenseRows:
+        """Rows in another order."""
+        return DenseRows(self._matrices[:, hidden], self.stranger[hidden])
+
+
+class SparseRows(WorkerRows):
+    """Rows that differ from the crowd's at the labels that the worker gave.
+
+    A worker w who has given label l has an entry of their own for each class; else
+
+        P(l | k) = scale_wk base_kl,    or diagonal_wk where l = k, if there is a diagonal.
+
+    Args:
+        symbols: the pairs that occur.
+        log_seen: log P(label | class) of these pairs.
+        scale: factor of the base's row k in the worker's.
+        base: the crowd's rows.
+        stranger: the matrix of strangers, and of workers without labels.
+        diagonal: P(k | k) of labels that the worker has not given; None: as the base says.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        log_seen: Float[np.ndarray, "symbol cls"],
+        *,
+        scale: Float[np.ndarray, "worker cls"],
+        base: Float[np.ndarray, "cls observed"],
+        stranger: Float[np.ndarray, "cls observed"],
+        diagonal: Float[np.ndarray, "worker cls"] | None = None,
+    ) -> None:
+        self.stranger, self.n_workers = stranger, len(scale)
+        self._keys, self._log_seen = symbols.keys, log_seen
+        self._scale, self._base, self._diagonal = scale, base, diagonal
+
+    def at(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair cls"]:
+        """Entries that occur, those of the base elsewhere."""
+        rows = self._unseen(worker, label)
+        place = find_pairs(self._keys, self.n_classes, worker, label)
+        seen = np.flatnonzero(place >= 0)
+        log_seen = self._log_seen[place[seen]]
+        rows[seen] = np.where(log_seen > LOG_FLOOR + 1e-6, np.exp(log_seen), 0.0)
+        unknown = np.flatnonzero((worker < 0) | self._silent[worker])
+        rows[unknown] = self.stranger[:, label[unknown]].T
+        return rows
+
+    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> SparseRows:
+        """Classes in another order; the labels keep their names."""
+        if self._diagonal is not None:
+            raise ValueError("rows with a diagonal have named their classes")
+        copy = SparseRows.__new__(SparseRows)
+        copy.__dict__ = self.__dict__ | {
+            "stranger": self.stranger[hidden],
+            "_log_seen": self._log_seen[:, hidden],
+            "_scale": self._scale[:, hidden],
+            "_base": self._base[hidden],
+        }
+        return copy
+
+    def right(self) -> Float[np.ndarray, "worker cls"]:
+        """P(k | k) of each worker."""
+        n_classes = self.n_classes
+        right = self._scale * np.diagonal(self._base)
+        if self._diagonal is not None:
+            right = self._diagonal.copy()
+        worker, label = np.divmod(self._keys, n_classes)
+        right[worker, label] = np.exp(self._log_seen[np.arange(len(label)), label])
+        right[self._silent] = np.diagonal(self.stranger)
+        return right
+
+    def information(self, priors: Float[np.ndarray, " cls"]) -> Float[np.ndarray, " worker"]:
+        """Sum of P(k) P(l | k) log P(l | k), less that of P(l) log P(l).
+
+        Both are first taken over all labels as if the worker had given none, which the base's rows
+        settle in closed form, and then corrected at the labels that the worker gave.
+        """
+        n_classes = self.n_classes
+        base, scale = self._base, self._scale
+        if self._diagonal is not None:
+            base = base * (1 - np.eye(n_classes))
+        # sum_l s b_l log(s b_l) = s log s sum_l b_l + s sum_l b_l log b_l
+        total = xlogy(scale, scale) @ (priors * base.sum(axis=1))
+        total += scale @ (priors * xlogy(base, base).sum(axis=1))
+        observed = (scale * priors) @ base
+        if self._diagonal is not None:
+            total += xlogy(self._diagonal, self._diagonal) @ priors
+            observed += self._diagonal * priors
+        worker, label = np.divmod(self._keys, n_classes)
+        correction = np.empty(len(self._keys))
+        for part in blocks(len(self._keys), n_classes):
+            log_seen = self._log_seen[part]
+            seen = np.exp(log_seen)
+            unseen = self._unseen(worker[part], label[part])
+            correction[part] = (seen * log_seen - xlogy(unseen, unseen)) @ priors
+            observed[worker[part], label[part]] = seen @ priors
+        total += np.bincount(worker, correction, minlength=self.n_workers)
+        total -= xlogy(observed, observed).sum(axis=1)
+        total[self._silent] = matrix_information(self.stranger[None], priors)[0]
+        return total
+
+    @property
+    def _silent(self) -> Bool[np.ndarray, " worker"]:
+        """Whether the worker has no labels."""
+        return silent_workers(self._keys, self.n_workers, self.n_classes)
+
+    def _unseen(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair cls"]:
+        """Entries of labels that the worker has not given."""
+        rows = self._scale[worker] * self._base.T[label]
+        if self._diagonal is not None:
+            rows[np.arange(len(label)), label] = self._diagonal[worker, label]
+        return rows
+
+
+class CoinRows(WorkerRows):
+    """Rows in which a label's probability depends only on whether it is right.
+
+    Args:
+        right: P(l | l) of each label l; a single column if it is the same for all.
+        wrong: P(l | k) of each label l under any class k but l; a single column likewise.
+        stranger: the matrix of strangers, and of workers without labels.
+        silent: whether a worker has no labels.
+    """
+
+    def __init__(
+        self,
+        right: Float[np.ndarray, "worker _label"],
+        wrong: Float[np.ndarray, "worker _label"],
+        *,
+        stranger: Float[np.ndarray, "cls observed"],
+        silent: Bool[np.ndarray, " worker"],
+    ) -> None:
+        self._right, self._wrong = right, wrong
+        self.stranger, self._silent = stranger, silent
+        self.n_workers = len(right)
+
+    def at(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair cls"]:
+        """The chance of a right label at its class, of a wrong one elsewhere."""
+        column = np.minimum(label, self._right.shape[1] - 1)
+        rows = np.repeat(self._wrong[worker, column][:, None], self.n_classes, axis=1)
+        rows[np.arange(len(label)), label] = self._right[worker, column]
+        unknown = np.flatnonzero((worker < 0) | self._silent[worker])
+        rows[unknown] = self.stranger[:, label[unknown]].T
+        return rows
+
+    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> CoinRows:
+        """Of two classes the other one: right answers are wrong, and wrong ones right."""
+        if (hidden == np.arange(len(hidden))).all():
+            return self
+        if self.n_classes != 2:
+            raise ValueError("coins of more than two classes have named them")
+        return CoinRows(
+            self._wrong, self._right, stranger=self.stranger[hidden], silent=self._silent
+        )
+
+    def right(self) -> Float[np.ndarray, "worker cls"]:
+        """P(k | k) of each worker."""
+        right = np.tile(self._right, (1, self.n_classes // self._right.shape[1]))
+        right[self._silent] = np.diagonal(self.stranger)
+        return right
+
+    def information(self, priors: Float[np.ndarray, " cls"]) -> Float[np.ndarray, " worker"]:
+        """Sum over labels: right under one class, wrong under the others."""
+        right, wrong = self._right, self._wrong
+        observed = right * priors + wrong * (1 - priors)
+        total = (xlogy(right, right) * priors + xlogy(wrong, wrong) * (1 - priors)).sum(axis=1)
+        total -= xlogy(observed, observed).sum(axis=1)
+        total[self._silent] = matrix_information(self.stranger[None], priors)[0]
+        return total
+
+
+def matrix_information(
+    matrices: Float[np.ndarray, "worker cls observed"], priors: Float[np.ndarray, " cls"]
+) -> Float[np.ndarray, " worker"]:
+    """Mutual information of label and truth, nats, of whole matrices.
+
+    Examples:
+        >>> import numpy as np
+        >>> matrix_information(np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.array([0.5, 0.5]))
+        array([0.69314718])
+    """
+    observed = np.einsum("k,wko->wo", priors, matrices)
+    terms = np.einsum("k,wko->w", priors, xlogy(matrices, matrices))
+    return terms - xlogy(observed, observed).sum(axis=1)

@@ -1,0 +1,70 @@
+"""What sampling will cost: memory from shapes before it starts, time from a draw that was timed."""
+
+from __future__ import annotations
+
+import logging
+
+from bayescrowd.memory import check_fits
+from bayescrowd.posterior.chains import BLOCK
+from bayescrowd.posterior.crowd_problem import CrowdProblem
+
+__all__ = ["check_memory", "sampling_bytes"]
+
+_logger = logging.getLogger(__name__)
+
+_BYTES = 4
+"""Of a number in single precision."""
+
+COPIES_OF_DRAWS, COPIES_OF_BLOCK, COPIES_OF_MATRICES = 2, 2, 3
+"""Held at a time: draws and their joined arrays, buffers of draws, matrices and their logs."""
+
+LARGE_BYTES = 4e9
+"""Sampling that takes more than this is announced."""
+
+
+def sampling_bytes(
+    problem: CrowdProblem, *, chains: int, draws: int, keep_log_likelihood: bool
+) -> float:
+    """Memory that the draws of a crowd model take, in bytes.
+
+    A draw is the model's parameters, the agreement of labels and classes, and, if it is kept, the
+    log-likelihood of each task. Beside the draws there are the buffer of a block of them, the
+    confusion matrices that the likelihood is read from, and the probabilities of tasks' classes.
+
+    Args:
+        problem: the model and its labels.
+        chains: number of chains.
+        draws: draws per chain.
+        keep_log_likelihood: whether the log-likelihood of each task is kept.
+    """
+    n_items, n_workers, n_classes = problem.sizes
+    per_draw = float(n_classes**2 + (n_items if keep_log_likelihood else 0))
+    for dims in problem.dims.values():
+        entries = 1.0
+        for dim in dims:
+            entries *= len(problem.coords[dim])
+        per_draw += entries
+    kept = chains * per_draw * (COPIES_OF_DRAWS * draws + COPIES_OF_BLOCK * BLOCK)
+    matrices = COPIES_OF_MATRICES * float(n_workers) * n_classes**2
+    return _BYTES * (kept + matrices + 4.0 * chains * n_items * n_classes)
+
+
+def check_memory(
+    problem: CrowdProblem, *, chains: int, draws: int, keep_log_likelihood: bool
+) -> None:
+    """Refuse draws that do not fit, and announce those that take much.
+
+    Raises:
+        ValueError: there is less memory than they take.
+    """
+    n_bytes = sampling_bytes(
+        problem, chains=chains, draws=draws, keep_log_likelihood=keep_log_likelihood
+    )
+    name = problem.model.__name__.rpartition(".")[2]
+    what = (
+        f"{chains} x {draws:,} draws of {name} with {problem.sizes.n_workers:,} workers and "
+        f"{problem.sizes.n_classes:,} classes"
+    )
+    check_fits(n_bytes, what, "ask for fewer draws, or for a model without confusion matrices")
+    if n_bytes > LARGE_BYTES:
+        _logger.warning("%s take about %.1f GB of memory", what, n_bytes / 1e9)
