@@ -30,6 +30,7 @@ from bayescrowd.file_tables import (
     file_contents,
     find_column,
 )
+from bayescrowd.parameters import checked
 from bayescrowd.platform_exports import (
     Judgements,
     is_mturk,
@@ -55,6 +56,7 @@ _EXTENSIONS: dict[str, Format] = {
 }
 
 
+@checked
 def read_annotations(
     path: str | os.PathLike[str],
     format: Format | None = None,
@@ -116,6 +118,7 @@ def read_annotations(
     )
 
 
+@checked
 def read_truth(
     path: str | os.PathLike[str],
     annotations: Annotations,

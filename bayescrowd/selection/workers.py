@@ -36,7 +36,7 @@ from bayescrowd.feature_table import FeatureTable, as_feature_table, is_long
 from bayescrowd.information import Estimator, information_matrix
 from bayescrowd.metrics import error_rate
 from bayescrowd.mixture.mdpd import MDPD
-from bayescrowd.parameters import Count, Seed, check_parameters
+from bayescrowd.parameters import Count, Seed, check_parameters, checked
 from bayescrowd.selection.subsets import best_subset, greedy_order
 
 __all__ = ["MutualInformationSelector", "selection_curve", "supervised_ranking"]
@@ -214,6 +214,7 @@ class MutualInformationSelector(BaseEstimator):
         return _knee(falling) if self.rule == "knee" else _share_of_scores(falling)
 
 
+@checked
 def selection_curve(
     data: Any,
     truth: pd.Series | Mapping[Any, Any],
