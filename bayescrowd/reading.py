@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -101,7 +101,7 @@ def read_annotations(
         Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
     """
     source, data = file_contents(path)
-    chosen = _guessed_format(path, source, data) if format is None else _checked(format)
+    chosen = _guessed_format(path, source, data) if format is None else format
     judgements = _judgements(chosen, source, data, task, worker, label)
     frame = judgements.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
@@ -244,13 +244,6 @@ def read_known_labels(
     )
     n_unchosen = int((known[present] >= annotations.n_classes).sum())
     return KnownLabels(labels_by_task, len(absent), n_unchosen)
-
-
-def _checked(format: str) -> Format:
-    for known in get_args(Format):
-        if format == known:
-            return known
-    raise ValueError(f"format={format!r}: expected one of {', '.join(get_args(Format))}")
 
 
 def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:
