@@ -21,6 +21,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
+from bayescrowd.parameters import Count, checked
 from bayescrowd.truth import Truth, Unchosen, known_labels, warn_of_classes, warn_of_tasks
 from bayescrowd.vocabulary import (
     Where,
@@ -38,7 +39,6 @@ from bayescrowd.vocabulary import (
 __all__ = ["Annotations", "as_annotations"]
 
 Duplicates = Literal["keep", "error", "first", "last"]
-_DUPLICATES = ("keep", "error", "first", "last")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +80,7 @@ class Annotations:
     n_dropped: int = 0
 
     @classmethod
+    @checked
     def from_frame(
         cls,
         frame: Any,
@@ -114,8 +115,6 @@ class Annotations:
                 the message names row and column.
         """
         where = Where(source, row_number)
-        if duplicates not in _DUPLICATES:
-            raise ValueError(f"duplicates={duplicates!r}: expected one of {', '.join(_DUPLICATES)}")
         refuse_shared_column(_roles(task, worker, label), where)
         table = _eager(frame)
         series = [_column(table, name, role, where) for name, role in _roles(task, worker, label)]
@@ -139,6 +138,7 @@ class Annotations:
         return _sorted(task_codes, worker_codes, label_codes, tasks, workers, vocabulary, n_dropped)
 
     @classmethod
+    @checked
     def from_matrix(cls, matrix: Any, classes: Sequence[Any] | None = None) -> Annotations:
         """Read a wide table: one row per task, one column per worker, None or NaN where unlabelled.
 
@@ -176,15 +176,16 @@ class Annotations:
         )
 
     @classmethod
+    @checked
     def from_codes(
         cls,
         task: Shaped[np.ndarray, " label"],
         worker: Shaped[np.ndarray, " label"],
         label: Shaped[np.ndarray, " label"],
         *,
-        tasks: int | Sequence[Any] | pd.Index,
-        workers: int | Sequence[Any] | pd.Index,
-        classes: int | Sequence[Any] | pd.Index,
+        tasks: Count | Sequence[Any] | pd.Index,
+        workers: Count | Sequence[Any] | pd.Index,
+        classes: Count | Sequence[Any] | pd.Index,
     ) -> Annotations:
         """Take integer codes as they are; a vocabulary given as n stands for 0, ..., n - 1.
 
@@ -475,6 +476,10 @@ def _rectangular(matrix: Any) -> Any:
         if matrix.ndim != 2:
             raise ValueError(f"the matrix has {matrix.ndim} dimensions; expected tasks x workers")
         return matrix
+    if not isinstance(matrix, Iterable):
+        raise TypeError(
+            f"the matrix came as {type(matrix).__name__}; expected a table, tasks x workers"
+        )
     if any(np.ndim(row) == 0 for row in matrix):
         raise ValueError("the matrix has 1 dimension; expected tasks x workers")
     widths = {len(row) for row in matrix}

@@ -27,6 +27,7 @@ import platformdirs
 from bayescrowd.annotations import Annotations
 from bayescrowd.ct_slices import load_ct_slices
 from bayescrowd.dataset import Dataset, TableDataset
+from bayescrowd.parameters import checked
 
 __all__ = [
     "Dataset",
@@ -46,6 +47,7 @@ TIMEOUT = 30.0
 """Seconds to wait for the server before giving up."""
 
 
+@checked
 def load_dataset(name: str) -> Dataset:
     """A published crowd: its judgements, and the truth where it is known.
 
@@ -87,6 +89,7 @@ def load_dataset(name: str) -> Dataset:
     )
 
 
+@checked
 def load_table(name: str) -> TableDataset:
     """A published table of instances with their features and class.
 
@@ -153,6 +156,7 @@ def catalogue() -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("name")
 
 
+@checked
 def is_local(name: str) -> bool:
     """Whether all files of the data set are in `BAYESCROWD_DATA` or in the cache, unchecked.
 
@@ -165,6 +169,7 @@ def is_local(name: str) -> bool:
     return all(any(p.is_file() for p in _candidates(file)) for file in entry.files)
 
 
+@checked
 def fetch(name: str) -> list[Path]:
     """Where the checked files of a data set are, after downloading those that are not here.
 

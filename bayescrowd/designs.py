@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
+
+from bayescrowd.parameters import Count, Fraction, checked
+from bayescrowd.parameters import Real as Range
 
 __all__ = [
     "TINY",
     "Design",
     "Vector",
-    "check_fraction",
-    "check_positive",
     "checked_vector",
     "judged_pairs",
     "make_design",
@@ -56,13 +57,14 @@ class Design(NamedTuple):
     """Exponent of the workers' weights, or the weights."""
 
 
+@checked
 def make_design(
-    n_tasks: int,
-    n_workers: int,
-    labels_per_task: int | None,
-    density: float | Vector | None,
+    n_tasks: Count,
+    n_workers: Count,
+    labels_per_task: Count | None,
+    density: Fraction | Vector | None,
     mask: Bool[np.ndarray, "task worker"] | None,
-    activity: float | Vector,
+    activity: Annotated[float, Range(0, 10)] | Vector,
 ) -> Design:
     """Check the arguments that describe a design and put them together.
 
@@ -125,18 +127,6 @@ def checked_vector(
     if len(bad):
         raise ValueError(f"{name} of {what} {bad[0]} is {array[bad[0]]}; expected {low} to {high}")
     return array
-
-
-def check_fraction(name: str, value: float) -> None:
-    """Raise unless the value is a probability."""
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name}={value} is outside 0..1")
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raise unless the value is positive and finite."""
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name}={value}: expected a positive number")
 
 
 def _fixed_pairs(
@@ -248,8 +238,7 @@ def _checked_rates(
 ) -> Float[np.ndarray, " worker"] | None:
     if density is None:
         return None
-    if isinstance(density, int | float):
-        check_fraction("density", density)
+    if isinstance(density, int | float | np.number):
         return np.full(n_workers, float(density))
     return checked_vector("density", density, n_workers, "worker", low=0, high=1)
 
@@ -257,13 +246,11 @@ def _checked_rates(
 def _checked_activity(
     activity: float | Vector, n_workers: int, labels_per_task: int | None
 ) -> float | Float[np.ndarray, " worker"]:
-    equal = isinstance(activity, int | float) and activity == 0
+    equal = isinstance(activity, int | float | np.number) and activity == 0
     if labels_per_task is None and not equal:
         raise ValueError(
             "activity goes with labels_per_task; unequal workers without it take one density each"
         )
-    if isinstance(activity, int | float):
-        if not 0 <= activity <= 10:  # beyond, the rare workers' weights underflow
-            raise ValueError(f"activity={activity} is outside 0..10")
+    if isinstance(activity, int | float | np.number):
         return float(activity)
     return checked_vector("activity", activity, n_workers, "worker", low=TINY, high=math.inf)

@@ -21,20 +21,22 @@ from scipy.special import expit, logit
 
 from bayescrowd.annotations import Annotations
 from bayescrowd.dataset import Dataset
-from bayescrowd.designs import TINY, Vector, check_fraction, check_positive, checked_vector
+from bayescrowd.designs import TINY, Vector, checked_vector
+from bayescrowd.parameters import Fraction, Positive, Seed, checked
 
 __all__ = ["with_hard_items"]
 
 
+@checked
 def with_hard_items(
     data: Dataset,
     *,
-    share: float | Vector = 0.25,
-    pull: float = 0.5,
-    concentration: float = 6.0,
+    share: Fraction | Vector = 0.25,
+    pull: Fraction = 0.5,
+    concentration: Positive = 6.0,
     lures: Float[np.ndarray, "cls cls"] | None = None,
     expertise: float = 0.0,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Dataset:
     """Make some tasks of a simulated crowd hard, so that errors on them go together.
 
@@ -70,10 +72,6 @@ def with_hard_items(
     ann = data.annotations
     n_classes = ann.n_classes
     shares = _checked_shares(share, n_classes)
-    check_fraction("pull", pull)
-    check_positive("concentration", concentration)
-    if seed < 0:
-        raise ValueError(f"seed={seed} is negative")
     key_task, key_label = np.random.SeedSequence(seed).spawn(2)
     rng_task, rng_label = np.random.default_rng(key_task), np.random.default_rng(key_label)
     truth = ann.code_truth(data.truth, "truth")
@@ -128,8 +126,7 @@ def _drawn(rows: Float[np.ndarray, "row cls"], rng: np.random.Generator) -> Int[
 
 
 def _checked_shares(share: float | Vector, n_classes: int) -> Float[np.ndarray, " cls"]:
-    if isinstance(share, int | float):
-        check_fraction("share", share)
+    if isinstance(share, int | float | np.number):
         return np.full(n_classes, float(share))
     return checked_vector("share", share, n_classes, "class", low=0, high=1)
 

@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 from scipy.special import chdtrc, xlogy
 
 from bayescrowd.feature_table import FeatureTable, as_feature_table
+from bayescrowd.parameters import checked
 
 __all__ = [
     "ConditionalInformation",
@@ -50,6 +51,7 @@ class ConditionalInformation(NamedTuple):
     """P(Y = k) I(Xi; Xj | Y = k), which sum to `total`."""
 
 
+@checked
 def pairwise_mutual_information(data: Any, estimator: Estimator = "paper") -> pd.DataFrame:
     """Mutual information of every two features: features x features, zero on the diagonal.
 

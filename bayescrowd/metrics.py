@@ -30,6 +30,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.annotations import as_annotations
+from bayescrowd.parameters import Count, checked
 from bayescrowd.truth import Truth, known_labels, warn_of_classes, warn_of_truth
 from bayescrowd.vocabulary import natural_key
 
@@ -73,6 +74,7 @@ class Scores(NamedTuple):
     """Expected calibration error, 0 to 1; small is good."""
 
 
+@checked
 def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
     """All scores of one table of probabilities at once.
 
@@ -95,6 +97,7 @@ def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
     )
 
 
+@checked
 def error_rate(
     prediction: pd.DataFrame | pd.Series, truth: Truth, *, classes: Sequence[Any] | None = None
 ) -> float:
@@ -130,6 +133,7 @@ def error_rate(
     return 1.0 - accuracy(prediction, truth, classes=classes)
 
 
+@checked
 def accuracy(
     prediction: pd.DataFrame | pd.Series, truth: Truth, *, classes: Sequence[Any] | None = None
 ) -> float:
@@ -144,6 +148,7 @@ def accuracy(
     return float(_right(_align(prediction, truth, classes)).mean())
 
 
+@checked
 def confusion_table(
     prediction: pd.DataFrame | pd.Series, truth: Truth, *, classes: Sequence[Any] | None = None
 ) -> pd.DataFrame:
@@ -171,6 +176,7 @@ def confusion_table(
     )
 
 
+@checked
 def macro_f1(
     prediction: pd.DataFrame | pd.Series, truth: Truth, *, classes: Sequence[Any] | None = None
 ) -> float:
@@ -192,6 +198,7 @@ def macro_f1(
     return _macro_f1(_align(prediction, truth, classes))
 
 
+@checked
 def brier_score(probas: pd.DataFrame, truth: Truth) -> float:
     """Mean squared distance between the probabilities and the truth, summed over all classes.
 
@@ -209,6 +216,7 @@ def brier_score(probas: pd.DataFrame, truth: Truth) -> float:
     return _brier_score(_align_probas(probas, truth))
 
 
+@checked
 def log_loss(probas: pd.DataFrame, truth: Truth) -> float:
     """Mean negative log probability of the true class, in nats.
 
@@ -226,8 +234,9 @@ def log_loss(probas: pd.DataFrame, truth: Truth) -> float:
     return _log_loss(_align_probas(probas, truth))
 
 
+@checked
 def expected_calibration_error(
-    probas: pd.DataFrame, truth: Truth, *, n_bins: int = N_BINS
+    probas: pd.DataFrame, truth: Truth, *, n_bins: Count = N_BINS
 ) -> float:
     """Mean gap between confidence and accuracy over the bins of the `reliability_curve`.
 
@@ -246,7 +255,10 @@ def expected_calibration_error(
     return _calibration_error(reliability_curve(probas, truth, n_bins=n_bins))
 
 
-def reliability_curve(probas: pd.DataFrame, truth: Truth, *, n_bins: int = N_BINS) -> pd.DataFrame:
+@checked
+def reliability_curve(
+    probas: pd.DataFrame, truth: Truth, *, n_bins: Count = N_BINS
+) -> pd.DataFrame:
     """Accuracy of the decided labels by their confidence.
 
     The confidence of a label is its probability. Bins are equally wide and closed on the right,
@@ -271,8 +283,6 @@ def reliability_curve(probas: pd.DataFrame, truth: Truth, *, n_bins: int = N_BIN
         0    0.8        0.75  3
         1    1.0        1.00  1
     """
-    if n_bins < 1:
-        raise ValueError(f"n_bins={n_bins}: expected at least 1")
     return _reliability_curve(_align_probas(probas, truth), n_bins)
 
 

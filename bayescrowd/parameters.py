@@ -202,7 +202,7 @@ def _of_class(kind: Any) -> tuple[_Rule, ...] | None:
     if kind in (Sequence, Iterable):  # text is a sequence of letters, but not of what is meant
         is_one = _takes_items
         return (_Rule(is_one, is_one, ("a list",)),)
-    if not isinstance(kind, type) or kind is object or getattr(kind, "_is_protocol", False):
+    if kind in (Any, object) or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return None
     if hasattr(kind, "array_type"):  # jaxtyping's arrays, whose shapes the function knows
         return (_Rule(_is_array, _is_array, ("an array of numbers",)),)

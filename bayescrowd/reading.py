@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from bayescrowd.file_tables import (
     file_contents,
     find_column,
 )
+from bayescrowd.parameters import checked
 from bayescrowd.platform_exports import (
     Judgements,
     is_mturk,
@@ -56,6 +57,7 @@ _EXTENSIONS: dict[str, Format] = {
 }
 
 
+@checked
 def read_annotations(
     path: str | os.PathLike[str],
     format: Format | None = None,
@@ -104,7 +106,7 @@ def read_annotations(
         Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
     """
     source, data = file_contents(path)
-    chosen = _guessed_format(path, source, data) if format is None else _checked(format)
+    chosen = _guessed_format(path, source, data) if format is None else format
     names = (task, worker, label)
     judgements = _judgements(chosen, source, data, *names, raw_cells=raw_cells)
     frame = judgements.frame
@@ -122,6 +124,7 @@ def read_annotations(
     )
 
 
+@checked
 def read_truth(
     path: str | os.PathLike[str],
     annotations: Annotations,
@@ -253,13 +256,6 @@ def read_known_labels(
     )
     n_unchosen = int((known[present] >= annotations.n_classes).sum())
     return KnownLabels(labels_by_task, len(absent), n_unchosen)
-
-
-def _checked(format: str) -> Format:
-    for known in get_args(Format):
-        if format == known:
-            return known
-    raise ValueError(f"format={format!r}: expected one of {', '.join(get_args(Format))}")
 
 
 def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:

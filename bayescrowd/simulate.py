@@ -25,7 +25,7 @@ their own: two calls that differ in the design alone have the same truth and the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,13 +37,12 @@ from bayescrowd.designs import (
     TINY,
     Design,
     Vector,
-    check_fraction,
-    check_positive,
     checked_vector,
     judged_pairs,
     make_design,
 )
 from bayescrowd.hard_items import with_hard_items
+from bayescrowd.parameters import Count, Fraction, Positive, Real, Seed, Whole, checked
 
 __all__ = [
     "crowd",
@@ -61,22 +60,23 @@ INFORMATIVE = "informative"
 UNINFORMATIVE = "uninformative"
 
 
+@checked
 def crowd(
-    n_tasks: int,
-    n_workers: int,
-    n_classes: int = 2,
+    n_tasks: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)] = 2,
     *,
-    labels_per_task: int | None = None,
-    density: float | Vector | None = None,
+    labels_per_task: Count | None = None,
+    density: Fraction | Vector | None = None,
     mask: Bool[np.ndarray, "task worker"] | None = None,
-    activity: float | Vector = 0.0,
+    activity: Annotated[float, Real(0, 10)] | Vector = 0.0,
     prevalence: Vector | None = None,
     confusions: Float[np.ndarray, "worker cls cls"] | None = None,
-    accuracy: float = 0.7,
-    concentration: float = 12.0,
-    spammers: float = 0.0,
-    adversaries: float = 0.0,
-    seed: int = 0,
+    accuracy: Fraction = 0.7,
+    concentration: Positive = 12.0,
+    spammers: Fraction = 0.0,
+    adversaries: Fraction = 0.0,
+    seed: Seed = 0,
 ) -> Dataset:
     """Draw a crowd of honest workers, spammers and adversaries.
 
@@ -124,11 +124,9 @@ def crowd(
         >>> data.parameters.confusions.shape, int((data.parameters.kinds == "honest").sum())
         ((20, 3, 3), 16)
     """
-    _check_sizes(n_tasks, n_workers, n_classes)
     design = make_design(n_tasks, n_workers, labels_per_task, density, mask, activity)
     streams = _streams(seed)
     if confusions is None:
-        check_fraction("accuracy", accuracy)
         matrices = _dirichlet_confusions(
             n_workers, n_classes, accuracy, concentration, streams.worker
         )
@@ -144,20 +142,21 @@ def crowd(
     )
 
 
+@checked
 def full_confusion_crowd(
-    n_tasks: int,
-    n_workers: int,
-    n_classes: int = 2,
+    n_tasks: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)] = 2,
     *,
-    labels_per_task: int | None = None,
-    density: float | Vector | None = None,
+    labels_per_task: Count | None = None,
+    density: Fraction | Vector | None = None,
     mask: Bool[np.ndarray, "task worker"] | None = None,
-    activity: float | Vector = 0.0,
+    activity: Annotated[float, Real(0, 10)] | Vector = 0.0,
     prevalence: Vector | None = None,
     confusions: Float[np.ndarray, "worker cls cls"] | None = None,
-    accuracy: float = 0.7,
-    concentration: float = 12.0,
-    seed: int = 0,
+    accuracy: Fraction = 0.7,
+    concentration: Positive = 12.0,
+    seed: Seed = 0,
 ) -> Dataset:
     """Draw a crowd of honest workers, each with a confusion matrix of its own, given or drawn.
 
@@ -193,19 +192,20 @@ def full_confusion_crowd(
     )
 
 
+@checked
 def one_coin_crowd(
-    n_tasks: int,
-    n_workers: int,
-    n_classes: int = 2,
+    n_tasks: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)] = 2,
     *,
-    labels_per_task: int | None = None,
-    density: float | Vector | None = None,
+    labels_per_task: Count | None = None,
+    density: Fraction | Vector | None = None,
     mask: Bool[np.ndarray, "task worker"] | None = None,
-    activity: float | Vector = 0.0,
+    activity: Annotated[float, Real(0, 10)] | Vector = 0.0,
     prevalence: Vector | None = None,
-    accuracy: float | Vector = 0.7,
-    concentration: float = 12.0,
-    seed: int = 0,
+    accuracy: Fraction | Vector = 0.7,
+    concentration: Positive = 12.0,
+    seed: Seed = 0,
 ) -> Dataset:
     """Draw a crowd in which a worker is right with one probability, whatever the true class.
 
@@ -238,12 +238,9 @@ def one_coin_crowd(
         array([[0.8, 0.2],
                [0.2, 0.8]])
     """
-    _check_sizes(n_tasks, n_workers, n_classes)
     design = make_design(n_tasks, n_workers, labels_per_task, density, mask, activity)
     streams = _streams(seed)
-    if isinstance(accuracy, int | float):
-        check_fraction("accuracy", accuracy)
-        check_positive("concentration", concentration)
+    if isinstance(accuracy, int | float | np.number):
         right = streams.worker.beta(
             # A beta distribution needs positive parameters, also for a mean of 0 or 1.
             max(concentration * accuracy, TINY),
@@ -265,19 +262,20 @@ def one_coin_crowd(
     )
 
 
+@checked
 def sparse_crowd(
-    n_tasks: int = 1000,
-    n_workers: int = 100,
-    n_classes: int = 3,
+    n_tasks: Count = 1000,
+    n_workers: Count = 100,
+    n_classes: Annotated[int, Whole(2)] = 3,
     *,
-    alpha: float,
-    accuracy: float | Vector = 0.6,
-    labels_per_task: int | None = None,
-    density: float | Vector | None = None,
+    alpha: Fraction,
+    accuracy: Fraction | Vector = 0.6,
+    labels_per_task: Count | None = None,
+    density: Fraction | Vector | None = None,
     mask: Bool[np.ndarray, "task worker"] | None = None,
-    activity: float | Vector = 0.0,
+    activity: Annotated[float, Real(0, 10)] | Vector = 0.0,
     prevalence: Vector | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Dataset:
     """Draw an alpha-sparse crowd: few informative workers among many uninformative ones.
 
@@ -314,14 +312,11 @@ def sparse_crowd(
         >>> (data.parameters.kinds == "informative").nonzero()[0]
         array([0, 1, 2, 3, 4])
     """
-    _check_sizes(n_tasks, n_workers, n_classes)
     design = make_design(n_tasks, n_workers, labels_per_task, density, mask, activity)
     streams = _streams(seed)
-    check_fraction("alpha", alpha)
     # 0.07 * 100 is a little more than 7: round first, lest ceil make it 8.
     n_informative = math.ceil(round(alpha * n_workers, 9))
-    if isinstance(accuracy, int | float):
-        check_fraction("accuracy", accuracy)
+    if isinstance(accuracy, int | float | np.number):
         right = np.full(n_informative, float(accuracy))
     else:
         right = checked_vector(
@@ -358,8 +353,6 @@ class _Streams(NamedTuple):
 
 
 def _streams(seed: int) -> _Streams:
-    if seed < 0:
-        raise ValueError(f"seed={seed} is negative")
     worker, truth, design, label = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
     return _Streams(worker=worker, truth=truth, design=design, label=label)
 
@@ -439,7 +432,6 @@ def _dirichlet_confusions(
     concentration: float,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "worker cls cls"]:
-    check_positive("concentration", concentration)
     mean = _one_coin_confusions(np.array([accuracy]), n_classes)[0]
     rows = [rng.dirichlet(np.maximum(concentration * row, TINY), n_workers) for row in mean]
     return np.stack(rows, axis=1)
@@ -460,8 +452,6 @@ def _corrupted(
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "worker cls cls"], Shaped[np.ndarray, " worker"]]:
     """Matrices after spammers and adversaries took their places, and what each worker is."""
-    check_fraction("spammers", spammers)
-    check_fraction("adversaries", adversaries)
     n_workers, n_classes, _ = honest.shape
     if spammers + adversaries > 1 + TINY:
         raise ValueError(
@@ -484,16 +474,6 @@ def _corrupted(
         ADVERSARY,
     )
     return matrices, kinds
-
-
-def _check_sizes(n_tasks: int, n_workers: int, n_classes: int) -> None:
-    for name, value, least in (
-        ("n_tasks", n_tasks, 1),
-        ("n_workers", n_workers, 1),
-        ("n_classes", n_classes, 2),
-    ):
-        if value < least:
-            raise ValueError(f"{name}={value}: expected at least {least}")
 
 
 def _checked_prevalence(prevalence: Vector | None, n_classes: int) -> Float[np.ndarray, " cls"]:

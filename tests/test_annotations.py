@@ -1,6 +1,7 @@
 """Annotations: coding, order, immutability and the messages for tables that are none."""
 
 import dataclasses
+import inspect
 import subprocess
 import sys
 
@@ -584,11 +585,8 @@ def test_refused_duplicates():
 
 
 def test_bad_duplicates():
-    # Checked below the type hook, which would speak first.
-    from_frame = Annotations.from_frame.__func__
-    from_frame = getattr(from_frame, "__wrapped__", from_frame)
     with pytest.raises(ValueError, match=r"duplicates='drop': expected one of keep, error"):
-        from_frame(Annotations, labelled(list("xyxy")), duplicates="drop")
+        Annotations.from_frame(labelled(list("xyxy")), duplicates="drop")
 
 
 def test_messages_name_source_and_row():
@@ -658,8 +656,7 @@ def test_codes_that_are_no_integers():
 
 def test_codes_of_different_length():
     # Checked below the type hook, which would speak first.
-    from_codes = Annotations.from_codes.__func__
-    from_codes = getattr(from_codes, "__wrapped__", from_codes)
+    from_codes = inspect.unwrap(Annotations.from_codes.__func__)
     with pytest.raises(ValueError, match="differ in length: task 2, worker 3, label 2"):
         from_codes(Annotations, **{**GOOD_CODES, "worker": np.array([0, 1, 0])})
 

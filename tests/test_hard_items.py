@@ -72,13 +72,13 @@ def test_same_seed_same_labels(easy):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"share": 1.5}, "share=1.5 is outside 0..1"),
+        ({"share": 1.5}, "share=1.5: expected a number from 0 to 1"),
         ({"share": [0.1, 0.2]}, r"share has shape \(2,\); expected one number per class, 3"),
-        ({"pull": -0.1}, "pull=-0.1 is outside 0..1"),
-        ({"concentration": 0.0}, "concentration=0.0: expected a positive number"),
+        ({"pull": -0.1}, "pull=-0.1: expected a number from 0 to 1"),
+        ({"concentration": 0.0}, "concentration=0.0: expected a finite number above 0"),
         ({"lures": np.eye(2)}, r"lures have shape \(2, 2\); expected true x lure, \(3, 3\)"),
         ({"lures": np.eye(3)}, "lures of class 0 are .*; expected probabilities of the other"),
-        ({"seed": -1}, "seed=-1 is negative"),
+        ({"seed": -1}, "seed=-1: expected a whole number from 0"),
     ],
 )
 def test_bad_input(easy, options, message):

@@ -33,6 +33,7 @@ from bayescrowd.budgeted.gain import extend, first_best, greedy, information_gai
 from bayescrowd.budgeted.ledger import ROUNDING, Entry
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import Count, NonNegative, OpenFraction, Seed, checked
 
 __all__ = ["BLeafs"]
 
@@ -71,31 +72,26 @@ class BLeafs(Policy):
         ('link',)
     """
 
+    @checked
     def __init__(
         self,
         space: FeatureSpace,
-        budget: float,
-        n_features: int,
+        budget: NonNegative,
+        n_features: Count,
         *,
         model: str = "naive_bayes",
-        labels_per_query: int = 1,
-        epsilon: float = 0.05,
+        labels_per_query: Count = 1,
+        epsilon: OpenFraction = 0.05,
         delta: Delta | float = "midpoint",
         measure: Measure = "interval",
         carry: bool = True,
         pick: Literal["last-draw", "posterior-mean"] = "last-draw",
         revisit: bool = False,
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(
             space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
         )
-        if not 0 < epsilon < 1:
-            raise ValueError(f"epsilon={epsilon}: expected a number between 0 and 1")
-        if pick not in ("last-draw", "posterior-mean"):
-            raise ValueError(f"pick={pick!r}: expected 'last-draw' or 'posterior-mean'")
-        if measure not in ("interval", "variance", "hdi"):
-            raise ValueError(f"measure={measure!r}: expected 'interval', 'variance' or 'hdi'")
         self.epsilon = epsilon
         self.delta = delta
         self.measure: Measure = measure

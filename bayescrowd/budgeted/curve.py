@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -25,6 +25,7 @@ from bayescrowd.budgeted.journal import CurveJournal, Row
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.simulation import classification_error, learn_from_all, play
 from bayescrowd.budgeted.space import CodedTable, FeatureSpace
+from bayescrowd.parameters import Count, Fraction, OpenFraction, Positive, Seed, Whole, checked
 from bayescrowd.vocabulary import plain
 
 __all__ = ["ALL_DATA", "budget_curve", "curve_means", "paired_differences"]
@@ -63,24 +64,25 @@ class _Part(NamedTuple):
     policy_seed: int
 
 
+@checked
 def budget_curve(
     policies: Sequence[type[Policy]] | Mapping[str, Factory],
     table: Any,
     budgets: Iterable[float],
-    n_features: int | Iterable[int],
+    n_features: Count | Iterable[int],
     *,
     target: Hashable | None = None,
-    strength: float = 1.0,
+    strength: Positive = 1.0,
     costs: Mapping[Hashable, float] | None = None,
-    repeats: int = 16,
+    repeats: Count = 16,
     model: str = "naive_bayes",
-    labels_per_query: int = 1,
+    labels_per_query: Count = 1,
     noise: Noise = "none",
-    rate: float = 0.0,
-    train_share: float = 0.8,
+    rate: Fraction = 0.0,
+    train_share: OpenFraction = 0.8,
     all_data: bool = False,
-    seed: int = 0,
-    n_jobs: int = -1,
+    seed: Seed = 0,
+    n_jobs: Annotated[int, Whole(-1)] = -1,
     journal: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
     """Test error of policies at several budgets, in paired repeats.
@@ -143,7 +145,7 @@ def budget_curve(
     )
     if not setting.factories and not all_data:
         raise ValueError("policies: expected at least one")
-    _check(setting, repeats)
+    _check(setting)
     names = [*setting.factories, *([ALL_DATA] if all_data else [])]
     jobs = [(repeat, name) for repeat in range(repeats) for name in names]
     book = CurveJournal(journal, _description(setting))
@@ -217,10 +219,8 @@ def _cells(setting: _Setting) -> list[tuple[int, float]]:
     return [(k, b) for k in setting.sizes for b in setting.budgets]
 
 
-def _check(setting: _Setting, repeats: int) -> None:
+def _check(setting: _Setting) -> None:
     """Raise before the work starts if any run would."""
-    if repeats < 1:
-        raise ValueError(f"repeats={repeats}: expected at least 1")
     if not setting.budgets or not setting.sizes:
         raise ValueError("budgets, n_features: expected at least one of each")
     n_all = len(setting.space.features)
@@ -229,8 +229,6 @@ def _check(setting: _Setting, repeats: int) -> None:
             raise ValueError(
                 f"n_features={size}: expected 1 to {n_all}, the number of features there are"
             )
-    if not 0 < setting.train_share < 1:
-        raise ValueError(f"train_share={setting.train_share}: expected between 0 and 1")
     if ALL_DATA in setting.factories:
         raise ValueError(f"policies: {ALL_DATA!r} is the name of the reference")
     for n_features, budget in _cells(setting):

@@ -32,6 +32,7 @@ from bayescrowd.budgeted.noisy_shrinkage import NoisyShrunkBelief
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.shrinkage import Imagining, ShrunkBelief
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import Count, NonNegative, Seed, checked
 
 __all__ = ["BudgetedSelection", "expected_accuracy"]
 
@@ -130,26 +131,23 @@ class BudgetedSelection(Policy):
         ('link',)
     """
 
+    @checked
     def __init__(
         self,
         space: FeatureSpace,
-        budget: float,
-        n_features: int,
+        budget: NonNegative,
+        n_features: Count,
         *,
         model: str = "naive_bayes",
-        labels_per_query: int = 1,
+        labels_per_query: Count = 1,
         target: Literal["any", "prior"] = "any",
         stop: Literal["never", "worthless"] = "never",
-        least_gain: float = 0.001,
-        seed: int = 0,
+        least_gain: NonNegative = 0.001,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(
             space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
         )
-        if target not in ("any", "prior"):
-            raise ValueError(f"target={target!r}: expected 'any' or 'prior'")
-        if stop not in ("never", "worthless"):
-            raise ValueError(f"stop={stop!r}: expected 'never' or 'worthless'")
         self.target = target
         self.stop = stop
         self.least_gain = least_gain

@@ -21,6 +21,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from bayescrowd.budgeted.curve import ALL_DATA
+from bayescrowd.parameters import OpenFraction, Seed, checked
 
 __all__ = ["BudgetPlan", "plan_budget"]
 
@@ -50,14 +51,15 @@ class BudgetPlan(NamedTuple):
     """By budget: gap, its standard_error, and monotone, the gap made monotone."""
 
 
+@checked
 def plan_budget(
     curve: pd.DataFrame,
     *,
     policy: str,
-    within: float,
+    within: OpenFraction,
     half: pd.DataFrame | None = None,
-    probability: float = 0.9,
-    seed: int = 0,
+    probability: OpenFraction = 0.9,
+    seed: Seed = 0,
 ) -> BudgetPlan:
     """The budget at which a policy's mean error comes within a tolerance of that of all data.
 
@@ -88,8 +90,6 @@ def plan_budget(
         >>> plan.verdict, round(plan.budget)  # half way from .2 to .1, in logarithms
         ('reached', 141)
     """
-    if not 0 < within < 1:
-        raise ValueError(f"within={within}: expected a share between 0 and 1")
     errors, best = _paired_errors(curve, policy)
     budgets = np.array(errors.columns, dtype=float)
     gaps = errors.to_numpy() - best.to_numpy()[:, None]
@@ -186,7 +186,7 @@ def _verdict(
     budget: float,
     *,
     largest: float,
-    within: float,
+    within: OpenFraction,
     left: float,
     half_width: float,
     gain_of_rows: float,

@@ -27,6 +27,7 @@ from bayescrowd.budgeted.credibility import Measure, credibility
 from bayescrowd.budgeted.gain import greedy
 from bayescrowd.budgeted.ledger import Entry, Event, Ledger, Query
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import Count, NonNegative, Seed, checked
 from bayescrowd.vocabulary import natural_key, plain
 
 __all__ = ["BELIEFS", "BudgetResult", "ModelName", "Policy"]
@@ -80,27 +81,26 @@ class Policy(ABC):
             to be selected, or an argument is out of range.
     """
 
+    @checked
     def __init__(
         self,
         space: FeatureSpace,
-        budget: float,
-        n_features: int,
+        budget: NonNegative,
+        n_features: Count,
         *,
         model: str = "naive_bayes",
-        labels_per_query: int = 1,
-        seed: int = 0,
+        labels_per_query: Count = 1,
+        seed: Seed = 0,
     ) -> None:
         if model not in BELIEFS:
             raise ValueError(f"model={model!r}: expected one of {', '.join(BELIEFS)}")
-        if labels_per_query < 1:
-            raise ValueError(f"labels_per_query={labels_per_query}: expected at least 1")
-        if not 1 <= n_features <= len(space.features):
+        if n_features > len(space.features):
             raise ValueError(
                 f"n_features={n_features}: expected 1 to {len(space.features)}, the number of "
                 "features there are"
             )
         cheapest = float(space.label_costs().min()) * labels_per_query
-        if not cheapest <= budget < np.inf:
+        if budget < cheapest:
             raise ValueError(
                 f"budget={budget}: expected at least {cheapest:g}, the price of one query"
             )

@@ -15,6 +15,7 @@ from bayescrowd.budgeted.gain import greedy, information_gains
 from bayescrowd.budgeted.ledger import Entry
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import Count, Fraction, NonNegative, checked
 
 __all__ = ["BiasedRobin", "ExploreThenCommit", "PosteriorMeanGreedy", "RoundRobin", "TsGreedy"]
 
@@ -126,21 +127,18 @@ class ExploreThenCommit(Policy):
         options: as of every policy: see `BLeafs`.
     """
 
+    @checked
     def __init__(
         self,
         space: FeatureSpace,
-        budget: float,
-        n_features: int,
+        budget: NonNegative,
+        n_features: Count,
         *,
         explore: Literal["thompson", "biased-robin", "round-robin"] = "thompson",
-        share: float = 0.5,
+        share: Fraction = 0.5,
         **options: Any,
     ) -> None:
         super().__init__(space, budget, n_features, **options)
-        if explore not in _EXPLORERS:
-            raise ValueError(f"explore={explore!r}: expected one of {', '.join(_EXPLORERS)}")
-        if not 0 <= share <= 1:
-            raise ValueError(f"share={share}: expected 0 to 1")
         self.explore = explore
         self.share = share
         self._has_explored = False

@@ -14,19 +14,21 @@ from bayescrowd.budgeted.crowd import Noise, TableCrowd, check_classes, noisy_la
 from bayescrowd.budgeted.gain import greedy
 from bayescrowd.budgeted.policy import BELIEFS, BudgetResult, Policy
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import Count, Fraction, Seed, checked
 
 __all__ = ["classification_error", "learn_from_all", "play", "simulate_budget"]
 
 
+@checked
 def simulate_budget(
     policy: Policy,
     table: Any,
     *,
     target: Hashable | None = None,
     noise: Noise | None = "none",
-    rate: float = 0.0,
-    seed: int = 0,
-    batch: int = 1,
+    rate: Fraction = 0.0,
+    seed: Seed = 0,
+    batch: Count = 1,
 ) -> BudgetResult:
     """Run a policy to its end, with answers from a labelled table.
 
@@ -61,8 +63,6 @@ def simulate_budget(
     space = policy.space
     coded = space.code(table, target=target)
     check_classes(space, coded)
-    if batch < 1:
-        raise ValueError(f"batch={batch}: expected at least 1")
     rng = np.random.default_rng(seed)
     labels = noisy_labels(
         rng,

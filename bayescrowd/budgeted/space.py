@@ -17,6 +17,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.dataset import TableDataset
+from bayescrowd.parameters import Positive, check_parameters
 from bayescrowd.vocabulary import listed, natural_key, plain
 
 __all__ = ["CodedTable", "FeatureSpace", "features_and_target"]
@@ -64,11 +65,12 @@ class FeatureSpace:
     classes: Sequence[Hashable]
     features: Mapping[Hashable, Sequence[Hashable]]
     prior: Sequence[float] | Float[np.ndarray, " cls"] | None = None
-    strength: float = 1.0
+    strength: Positive = 1.0
     costs: Mapping[Hashable, float] = field(default_factory=dict)
     cuts: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         classes = tuple(plain(name) for name in self.classes)
         features = {plain(f): tuple(map(plain, values)) for f, values in self.features.items()}
         if len(classes) < 2:
@@ -83,8 +85,6 @@ class FeatureSpace:
                     f"feature {name!r} has {len(values)} value{'s'[: len(values) != 1]} "
                     f"({listed(values)}): it tells nothing; expected two or more"
                 )
-        if not self.strength > 0:
-            raise ValueError(f"strength={self.strength}: expected more than 0")
         costs = dict.fromkeys(features, 1.0)
         for name, cost in self.costs.items():
             if name not in features:

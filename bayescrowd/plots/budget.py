@@ -19,6 +19,7 @@ from bayescrowd.budgeted.curve import ALL_DATA, curve_means
 from bayescrowd.budgeted.planning import BudgetPlan
 from bayescrowd.budgeted.policy import BudgetResult
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import Count, OpenFraction, checked
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -77,8 +78,9 @@ def line_style(name: str, place: int = 0) -> dict[str, Any]:
     return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _DASHES[place]}
 
 
+@checked
 def budget_curves(
-    curve: pd.DataFrame, ax: Axes | None = None, *, n_features: int | None = None
+    curve: pd.DataFrame, ax: Axes | None = None, *, n_features: Count | None = None
 ) -> Axes:
     """Mean test error against the budget, with bands of one standard error.
 
@@ -135,7 +137,8 @@ def budget_curves(
     )
 
 
-def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: float) -> Axes:
+@checked
+def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: OpenFraction) -> Axes:
     """How far a policy's error lies above that of all data, and where it comes within reach.
 
     Args:
@@ -187,6 +190,7 @@ def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: float) -> A
     )
 
 
+@checked
 def spending_course(result: BudgetResult, ax: Axes | None = None) -> Axes:
     """Observations of each feature as the budget is spent; the selected features in colour.
 
@@ -226,6 +230,7 @@ def spending_course(result: BudgetResult, ax: Axes | None = None) -> Axes:
     )
 
 
+@checked
 def posterior_course(
     result: BudgetResult,
     space: FeatureSpace,
@@ -233,7 +238,7 @@ def posterior_course(
     ax: Axes | None = None,
     *,
     value: Hashable | None = None,
-    probability: float = 0.89,
+    probability: OpenFraction = 0.89,
 ) -> Axes:
     """How P(feature = value | class) became known: posterior mean and interval, class by class.
 
@@ -293,6 +298,7 @@ def posterior_course(
     )
 
 
+@checked
 def credibility_course(policy: BLeafs, ax: Axes | None = None) -> Axes:
     """Credibility of each feature as a share of what B-LEAFS demands of it, over time.
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from bayescrowd.parameters import checked
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, axes_or_new, tidy
 from bayescrowd.selection.repeat_selector import RepeatSelector
 
@@ -20,6 +21,7 @@ MOST_NAMED = 12
 """Of the attributes, those asked for most often are named."""
 
 
+@checked
 def repeat_losses(
     selector: RepeatSelector, ax: Axes | None = None, *, posterior: RepeatPosterior | None = None
 ) -> Axes:
@@ -81,6 +83,7 @@ def repeat_losses(
     )
 
 
+@checked
 def attribute_map(selector: RepeatSelector, ax: Axes | None = None) -> Axes:
     """Attributes by reliability and correlation with the target; the more asked for, the larger.
 

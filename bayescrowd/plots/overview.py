@@ -9,6 +9,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.dataset import Dataset
+from bayescrowd.parameters import checked
 from bayescrowd.plots.fits import method_comparison
 from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
@@ -16,6 +17,7 @@ from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recove
 __all__ = ["demo"]
 
 
+@checked
 def demo(
     data: Dataset,
     fitted: Mapping[str, Aggregator],

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from bayescrowd.parameters import Count, OpenFraction, checked
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -46,6 +47,7 @@ EXTREME = 0.01
 _COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE)
 
 
+@checked
 def chain_traces(
     post: Any,
     ax: Axes | None = None,
@@ -90,6 +92,7 @@ def chain_traces(
     return tidy(ax, title=f"Traces of {len(draws)} chains", xlabel="draw", ylabel=name)
 
 
+@checked
 def chain_ranks(
     post: Any,
     ax: Axes | None = None,
@@ -147,8 +150,9 @@ def chain_ranks(
     return tidy(ax, title="Ranks: flat if chains agree", xlabel=f"rank of the {name}", ylabel="")
 
 
+@checked
 def worker_forest(
-    post: Any, ax: Axes | None = None, *, most: int = 40, probability: float = 0.89
+    post: Any, ax: Axes | None = None, *, most: Count = 40, probability: OpenFraction = 0.89
 ) -> Axes:
     """Accuracy of workers with intervals, the best above.
 
@@ -199,6 +203,7 @@ def worker_forest(
     )
 
 
+@checked
 def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Models by how far their prediction of left-out tasks lies behind the best, with two errors.
 
@@ -235,6 +240,7 @@ def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     )
 
 
+@checked
 def predictive_check(
     checks: Any,
     ax: Axes | None = None,
@@ -266,6 +272,11 @@ def predictive_check(
         >>> ax.get_title(loc="left")
         'Agreement in 1 pair, 0 marked'
     """
+    if not hasattr(checks, what):
+        raise TypeError(
+            f"checks came as {type(checks).__name__}; expected what "
+            "bayescrowd.posterior.checks.check_crowd returns"
+        )
     table: pd.DataFrame = getattr(checks, what).dropna()
     if table.empty:
         raise ValueError(f"no {what.replace('_', ' ')} to check")
@@ -281,6 +292,7 @@ def predictive_check(
     return tidy(ax, title=title, xlabel="simulated from the model", ylabel="observed")
 
 
+@checked
 def posterior_overview(
     post: Any, *, probas: pd.DataFrame | None = None, truth: pd.Series | None = None
 ) -> Figure:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bayescrowd.mixture.mdpd import MDPD
+from bayescrowd.parameters import checked
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -32,6 +33,7 @@ _COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE)
 _DASHES = ("-", ":", "-.")
 
 
+@checked
 def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> Axes:
     """Scores in falling order, with those selected marked.
 
@@ -83,6 +85,7 @@ def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> 
     )
 
 
+@checked
 def selection_errors(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Label error against the number of workers; a colour per aggregator, a line per selector.
 
@@ -130,6 +133,7 @@ def selection_errors(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
     )
 
 
+@checked
 def unexplained_pairs(mixture: MDPD, ax: Axes | None = None) -> Axes:
     """A heat map of the information that pairs of features share beyond their component.
 

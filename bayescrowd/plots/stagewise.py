@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from bayescrowd.mixture.stagewise import StagewiseEM
+from bayescrowd.parameters import checked
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, axes_or_new, tidy
 
 __all__ = ["information_map", "stagewise_course"]
@@ -24,6 +25,7 @@ _MOST_TICKS = 12
 """Features that are named along an axis."""
 
 
+@checked
 def stagewise_course(
     est: StagewiseEM,
     quantity: Literal["log_likelihood", "max_information", "n_informative"],
@@ -77,6 +79,7 @@ def stagewise_course(
     return tidy(ax, title=title, xlabel="iteration", ylabel=unit)
 
 
+@checked
 def information_map(
     information: pd.DataFrame,
     ax: Axes | None = None,

@@ -13,6 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from bayescrowd import metrics
 from bayescrowd.aggregation.protocol import Aggregator
+from bayescrowd.parameters import Count, checked
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, VERMILLION, axes_or_new, tidy
 
 __all__ = ["label_uncertainty", "reliability"]
@@ -23,7 +24,8 @@ SURE = 0.95
 _STYLES = [(BLUE, "o", "-"), (ORANGE, "s", "-."), (VERMILLION, "v", ":")]
 
 
-def label_uncertainty(est: Aggregator, ax: Axes | None = None, *, n_bins: int = 20) -> Axes:
+@checked
+def label_uncertainty(est: Aggregator, ax: Axes | None = None, *, n_bins: Count = 20) -> Axes:
     """Histogram of the probability of each task's label, from a fair guess to certainty.
 
     Args:
@@ -59,12 +61,13 @@ def label_uncertainty(est: Aggregator, ax: Axes | None = None, *, n_bins: int = 
     )
 
 
+@checked
 def reliability(
     probas: pd.DataFrame | Mapping[str, pd.DataFrame],
     truth: pd.Series | Mapping[Any, Any],
     ax: Axes | None = None,
     *,
-    n_bins: int = 10,
+    n_bins: Count = 10,
 ) -> Axes:
     """Accuracy of labels by their probability: on the diagonal, 80 % sure means 80 % right.
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.dataset import CrowdParameters
+from bayescrowd.parameters import checked
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -47,6 +48,7 @@ _OTHER_STYLE = (GREEN, "^")
 _AREA = (14.0, 160.0)  # points squared, of the least and the most active worker
 
 
+@checked
 def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Axes:
     """P(label given | true class) of one worker.
 
@@ -88,6 +90,7 @@ def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Ax
     return ax
 
 
+@checked
 def worker_map(est: Aggregator, ax: Axes | None = None) -> Axes:
     """Every worker by accuracy and information, with the flagged ones marked.
 
@@ -152,6 +155,7 @@ def worker_map(est: Aggregator, ax: Axes | None = None) -> Axes:
     )
 
 
+@checked
 def worker_recovery(est: Aggregator, parameters: CrowdParameters, ax: Axes | None = None) -> Axes:
     """Estimated accuracy of every worker against the true one of a simulated crowd.
 

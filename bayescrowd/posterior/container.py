@@ -105,6 +105,7 @@ def dataset_of(
 
 def group_names(post: Container) -> list[str]:
     """Names of the groups."""
+    _check_container(post)
     names = post.groups() if not _HAS_DATATREE else post.children
     return list(names)
 
@@ -116,17 +117,21 @@ def group_of(post: Container, name: str) -> xr.Dataset:
         TypeError: `post` is no container of the installed ArviZ.
         ValueError: the group is absent.
     """
+    _check_container(post)
+    names = group_names(post)
+    if name not in names:
+        raise ValueError(f"the container has no group {name!r}; it has {', '.join(names)}")
+    group: Any = post[name]
+    return group.to_dataset() if _HAS_DATATREE else group
+
+
+def _check_container(post: Container) -> None:
     expected = xr.DataTree if _HAS_DATATREE else az.InferenceData
     if not isinstance(post, expected):
         raise TypeError(
             f"expected the {expected.__name__} that sample_posterior returns, "
             f"got {type(post).__name__}"
         )
-    names = group_names(post)
-    if name not in names:
-        raise ValueError(f"the container has no group {name!r}; it has {', '.join(names)}")
-    group: Any = post[name]
-    return group.to_dataset() if _HAS_DATATREE else group
 
 
 def save(post: Container, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:

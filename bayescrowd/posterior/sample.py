@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ import pandas as pd
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd.dataset import TableDataset
+from bayescrowd.parameters import Count, Seed, Whole, checked
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
@@ -32,21 +33,22 @@ WARMUP = {"nuts": 1000, "svi": 4000}
 _NAMES = ("Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
 
+@checked
 def sample_posterior(
     model: ModuleType,
     data: Any,
     method: Method = "gibbs",
     *,
     target: pd.Series | None = None,
-    classes: Sequence[Any] | int | None = None,
+    classes: Sequence[Any] | Count | None = None,
     groups: Groups = "shared",
-    chains: int = 4,
-    draws: int = 1000,
-    warmup: int | None = None,
-    seed: int = 0,
+    chains: Count = 4,
+    draws: Count = 1000,
+    warmup: Annotated[int, Whole(0)] | None = None,
+    seed: Seed = 0,
     prior: Any = None,
     init: Literal["votes", "random"] | pd.DataFrame = "votes",
-    batch_size: int = 4096,
+    batch_size: Count = 4096,
     log_likelihood: bool = True,
     predictive: bool = True,
     progress: bool = True,
@@ -131,7 +133,6 @@ def sample_posterior(
         True
     """
     _check_model(model)
-    _check_numbers(method, chains, draws, warmup, batch_size)
     problem: CrowdProblem | FeatureProblem
     if _reads_features(model):
         if method == "svi":
@@ -191,6 +192,7 @@ def sample_posterior(
     return assemble(named, attrs=attrs)
 
 
+@checked
 def label_posterior(post: Container) -> pd.DataFrame:
     """Probability of each task's class, tasks x classes, averaged over all chains.
 
@@ -254,20 +256,6 @@ def _refuse_feature_options(
     for option, is_given in given.items():
         if is_given:
             raise ValueError(f"{option} is for models of features; {name} models crowd labels")
-
-
-def _check_numbers(
-    method: str, chains: int, draws: int, warmup: int | None, batch_size: int
-) -> None:
-    if method not in get_args(Method):
-        raise ValueError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
-    at_least_one = {"chains": chains, "draws": draws, "batch_size": batch_size}
-    for name, value, least in (
-        *((name, value, 1) for name, value in at_least_one.items()),
-        ("warmup", warmup, 0),
-    ):
-        if value is not None and value < least:
-            raise ValueError(f"{name}={value}: expected at least {least}")
 
 
 def _checked_prior(model: ModuleType, prior: Any) -> Any:

@@ -17,6 +17,7 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.special import expit
 
+from bayescrowd.parameters import OpenFraction, checked
 from bayescrowd.posterior.container import Container, dataset_of, group_of
 
 __all__ = ["PROBABILITY", "worker_accuracy", "worker_posterior"]
@@ -65,7 +66,8 @@ def worker_accuracy(post: Container) -> xr.DataArray:
     return dataset_of({"accuracy": (tuple(ids), accuracy)}, coords=ids)["accuracy"]
 
 
-def worker_posterior(post: Container, *, probability: float = PROBABILITY) -> pd.DataFrame:
+@checked
+def worker_posterior(post: Container, *, probability: OpenFraction = PROBABILITY) -> pd.DataFrame:
     """Accuracy of each worker with an interval, in the order of the workers.
 
     Args:
@@ -88,8 +90,6 @@ def worker_posterior(post: Container, *, probability: float = PROBABILITY) -> pd
         >>> list(bc.worker_posterior(post).columns)
         ['accuracy', 'lower', 'upper', 'n_labels']
     """
-    if not 0 < probability < 1:
-        raise ValueError(f"probability={probability}: expected a number between 0 and 1")
     draws = worker_accuracy(post)
     values = draws.to_numpy().reshape(-1, draws.sizes["worker"])
     lower, upper = np.quantile(values, [(1 - probability) / 2, (1 + probability) / 2], axis=0)

@@ -45,7 +45,7 @@ from bayescrowd.information import Estimator as PairEstimator
 from bayescrowd.information import information_matrix
 from bayescrowd.metrics import error_rate
 from bayescrowd.mixture.mdpd import MDPD
-from bayescrowd.parameters import Count, Seed, check_parameters
+from bayescrowd.parameters import Count, Seed, check_parameters, checked
 from bayescrowd.selection.class_information import as_crowd, class_information, mean_gains
 from bayescrowd.selection.subsets import best_subset, greedy_order
 
@@ -268,6 +268,7 @@ class MutualInformationSelector(BaseEstimator):
         return _knee(falling) if self.rule == "knee" else _share_of_scores(falling)
 
 
+@checked
 def selection_curve(
     data: Any,
     truth: pd.Series | Mapping[Any, Any],

@@ -87,7 +87,7 @@ def test_crossings_of_several():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"within": 0.0}, "within=0.0: expected a share"),
+        ({"within": 0.0}, "within=0.0: expected a number between 0 and 1"),
         ({"policy": "yours"}, "no policy 'yours' in the curve, which has mine, all data"),
     ],
 )

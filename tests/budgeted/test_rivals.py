@@ -106,5 +106,5 @@ def test_explore_then_commit_waits_for_answers_before_it_commits():
 
 
 def test_bad_share():
-    with pytest.raises(ValueError, match=r"share=1\.5: expected 0 to 1"):
+    with pytest.raises(ValueError, match=r"share=1\.5: expected a number from 0 to 1"):
         bc.ExploreThenCommit(SPACE, 20, 1, share=1.5)
