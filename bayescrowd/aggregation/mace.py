@@ -38,6 +38,7 @@ from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, log_
 from bayescrowd.aggregation.protocol import (
     Aggregation,
     Aggregator,
+    posterior_under,
     vote_shares,
 )
 from bayescrowd.aggregation.smoothing import crowd_rows
@@ -203,12 +204,7 @@ class MACE(Aggregator):
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
-        new = Symbols(ann)
-        table = log_floored(self._weighted_rows.at(known[new.worker], new.label))
-        log_prior = log_floored(self.priors_.to_numpy())
-        posterior = np.empty((ann.n_tasks, ann.n_classes))
-        new.labels().sweep(Estimate(table, log_prior, 0.0, None), posterior)
-        return posterior
+        return posterior_under(self._weighted_rows, self.priors_.to_numpy(), ann, known)
 
 
 def tallies(

@@ -279,12 +279,7 @@ class Aggregator(BaseEstimator):
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
         """P(class) of new tasks; `known` is each worker's place in the fit, -1 if unseen."""
-        new = Symbols(ann)
-        table = log_floored(self._rows.at(known[new.worker], new.label))
-        posterior = np.empty((ann.n_tasks, len(self.classes_)))
-        log_prior = log_floored(self.priors_.to_numpy())
-        new.labels().sweep(Estimate(table, log_prior, 0.0, None), posterior)
-        return posterior
+        return posterior_under(self._rows, self.priors_.to_numpy(), ann, known)
 
     def _check_memory(self, ann: Annotations) -> None:
         """Refuse labels whose tables do not fit."""
@@ -314,6 +309,27 @@ class Aggregator(BaseEstimator):
             workers=ann.workers,
             classes=self.classes_,
         )
+
+
+def posterior_under(
+    rows: WorkerRows,
+    priors: Float[np.ndarray, " cls"],
+    ann: Annotations,
+    known: Int[np.ndarray, " worker"],
+) -> Float[np.ndarray, "item cls"]:
+    """P(class) of tasks given the rows of their workers.
+
+    Args:
+        rows: of the workers of a fit.
+        priors: P(class).
+        ann: the labels of the tasks.
+        known: each of their workers' place in the fit, -1 if unseen.
+    """
+    symbols = Symbols(ann)
+    table = log_floored(rows.at(known[symbols.worker], symbols.label))
+    posterior = np.empty((ann.n_tasks, len(priors)))
+    symbols.labels().sweep(Estimate(table, log_floored(priors), 0.0, None), posterior)
+    return posterior
 
 
 def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> Incidence:
