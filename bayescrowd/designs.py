@@ -249,7 +249,8 @@ def _checked_activity(
     equal = isinstance(activity, int | float | np.number) and activity == 0
     if labels_per_task is None and not equal:
         raise ValueError(
-            "activity goes with labels_per_task; unequal workers without it take one density each"
+            "activity goes with labels_per_task, which is expected beside it; unequal workers "
+            "without it take one density each"
         )
     if isinstance(activity, int | float | np.number):
         return float(activity)
