@@ -101,7 +101,7 @@ def cases(call: Any) -> Iterator[Case]:
             continue
         kinds = list(alternatives(call, resolved(call, parameter.annotation)))
         for value in wrong_values(kinds, parameter):
-            yield Case(parameter.name, value, Any in kinds)
+            yield Case(parameter.name, value, Any in kinds or isinstance(value, pd.DataFrame))
 
 
 class Scope(dict[str, Any]):
@@ -197,6 +197,8 @@ def wrong_entries(kind: Any) -> Iterator[Any]:
             for value in ("text", math.nan, -1.0, None):
                 yield {key: value}
                 yield pd.Series({key: value})
+    if kind is pd.DataFrame:
+        yield pd.DataFrame({"nothing": ["text"]})
 
 
 def wrong_records(kind: Any) -> Iterator[Any]:
@@ -400,7 +402,9 @@ def outcome(call: Any, case: Case) -> str:
                 made.fit(*fitting_data(call))
     except (TypeError, ValueError) as error:
         message = str(error)
-        says_what = any(words in message for words in ("expected", "there are", "not among"))
+        says_what = any(
+            words in message for words in ("expected", "there are", "the columns are", "not among")
+        )
         if says_what and (case.is_data or case.name in message):
             return ""
         return f"{case}: {type(error).__name__}: {message}"
