@@ -157,7 +157,7 @@ def check_fields(name: str, record: Any) -> None:
         _check(f"{name}{place}", value, rules)
 
 
-def as_numbers(name: str, values: Any) -> Float[np.ndarray, ...]:
+def as_numbers(name: str, values: Any) -> Float[np.ndarray, "*shape"]:
     """An array, a series or a table as floats; messages call it `name`.
 
     Raises:
@@ -380,7 +380,12 @@ def _number(numbers: Whole | Real) -> _Rule:
     def fits(value: Any) -> bool:
         return isinstance(value, kinds) and not isinstance(value, bool | np.complexfloating)
 
-    return _Rule(fits, lambda value: fits(value) and numbers.accepts(value), (str(numbers),))
+    def accepts(value: Any) -> bool:
+        return fits(value) and numbers.accepts(
+            value.item() if isinstance(value, np.generic) else value
+        )
+
+    return _Rule(fits, accepts, (str(numbers),))
 
 
 def _choice(choices: tuple[Any, ...]) -> _Rule:
