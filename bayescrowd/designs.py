@@ -85,6 +85,7 @@ def make_design(
         >>> task, worker
         (array([0, 0, 0, 1, 1, 1], dtype=int32), array([0, 1, 2, 0, 1, 2], dtype=int32))
     """
+    mask = None if mask is None else np.asarray(mask)  # rows in lists pass as well
     given = {"labels_per_task": labels_per_task, "density": density, "mask": mask}
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,6 +79,17 @@ def test_good_values_pass():
     check_arguments(take, good)
     check_arguments(take, {"rng_key": jax.random.PRNGKey(0), "share": None})
     assert list(once) == [1.0]
+
+
+def test_rows_in_lists_do_for_arrays():
+    rows = [[[0.8, 0.2], [0.1, 0.9]]] * 2
+    process = (
+        "import bayescrowd as bc;"
+        f"crowd = bc.simulate.crowd(5, 2, confusions={rows}, mask=[[True, True]] * 5);"
+        "print(len(bc.simulate.with_hard_items(crowd, lures=[[0, 1], [1, 0]]).truth))"
+    )  # without the hook that checks types in the tests
+    done = subprocess.run([sys.executable, "-c", process], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("5\n", "")
 
 
 def test_traced_values_pass():
