@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from bayescrowd.datasets import load_table as load_table
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
     from bayescrowd.mixture.mdpd import MDPD as MDPD
+    from bayescrowd.mixture.stages import ExpensiveFitWarning as ExpensiveFitWarning
     from bayescrowd.mixture.stagewise import StagewiseEM as StagewiseEM
+    from bayescrowd.mixture.vote_start import WorseThanVotesWarning as WorseThanVotesWarning
     from bayescrowd.posterior.diagnostics import compare as compare
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
     from bayescrowd.posterior.sample import label_posterior as label_posterior
@@ -66,6 +68,9 @@ if TYPE_CHECKING:
     from bayescrowd.selection.multi_selection import (
         MultiSelectionClassifier as MultiSelectionClassifier,
     )
+    from bayescrowd.selection.repeat_selector import (
+        InfeasibleProjectionWarning as InfeasibleProjectionWarning,
+    )
     from bayescrowd.selection.selective import SelectiveDawidSkene as SelectiveDawidSkene
     from bayescrowd.selection.workers import (
         MutualInformationSelector as MutualInformationSelector,
@@ -78,19 +83,21 @@ _SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
 _NAMES = {
     "Annotations": "bayescrowd.annotations",
     "AutoAggregator": "bayescrowd.aggregation.auto",
+    "Averages": "bayescrowd.selection.averages",
     "BLeafs": "bayescrowd.budgeted.bleafs",
     "BiasedRobin": "bayescrowd.budgeted.rivals",
     "BudgetedSelection": "bayescrowd.budgeted.lookahead",
-    "Dataset": "bayescrowd.datasets",
-    "Averages": "bayescrowd.selection.averages",
     "Copies": "bayescrowd.selection.averages",
+    "Dataset": "bayescrowd.datasets",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
     "EigenRatio": "bayescrowd.aggregation.singular_vectors",
     "EmpiricalBayesDawidSkene": "bayescrowd.aggregation.empirical_bayes",
+    "ExpensiveFitWarning": "bayescrowd.mixture.stages",
     "ExploreThenCommit": "bayescrowd.budgeted.rivals",
     "FeatureSpace": "bayescrowd.budgeted.space",
     "GLAD": "bayescrowd.aggregation.glad",
     "GhoshSVD": "bayescrowd.aggregation.singular_vectors",
+    "InfeasibleProjectionWarning": "bayescrowd.selection.repeat_selector",
     "KOS": "bayescrowd.aggregation.kos",
     "MACE": "bayescrowd.aggregation.mace",
     "MDPD": "bayescrowd.mixture.mdpd",
@@ -110,6 +117,7 @@ _NAMES = {
     "TsGreedy": "bayescrowd.budgeted.rivals",
     "Wawa": "bayescrowd.aggregation.majority",
     "WorkerTypes": "bayescrowd.aggregation.worker_types",
+    "WorseThanVotesWarning": "bayescrowd.mixture.vote_start",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
     "aggregate": "bayescrowd.aggregation.auto",
     "budget_curve": "bayescrowd.budgeted.curve",

@@ -21,7 +21,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
-from bayescrowd.parameters import Count, checked
+from bayescrowd.parameters import Count, check_arguments, checked
 from bayescrowd.truth import Truth, Unchosen, known_labels, warn_of_classes, warn_of_tasks
 from bayescrowd.vocabulary import (
     Where,
@@ -281,6 +281,7 @@ class Annotations:
             }
         )
 
+    @checked
     def select_workers(self, ids: Iterable[Any]) -> Annotations:
         """Keep the judgements of these workers; all tasks and classes stay."""
         kept = _positions(self.workers, ids, "worker")
@@ -294,6 +295,7 @@ class Annotations:
             self.classes,
         )
 
+    @checked
     def select_tasks(self, ids: Iterable[Any]) -> Annotations:
         """Keep the judgements of these tasks; all workers and classes stay."""
         kept = _positions(self.tasks, ids, "task")
@@ -331,6 +333,7 @@ class Annotations:
             >>> ann.code_truth({1: "b"})
             array([-1,  1], dtype=int32)
         """
+        check_arguments(Annotations.code_truth, {"name": name, "unchosen": unchosen})
         known = known_labels(truth, name)
         task_codes = self.tasks.get_indexer(known.index)
         class_codes = self.classes.get_indexer(pd.Index(known.to_numpy()))

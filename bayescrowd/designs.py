@@ -85,6 +85,7 @@ def make_design(
         >>> task, worker
         (array([0, 0, 0, 1, 1, 1], dtype=int32), array([0, 1, 2, 0, 1, 2], dtype=int32))
     """
+    mask = None if mask is None else np.asarray(mask)  # rows in lists pass as well
     given = {"labels_per_task": labels_per_task, "density": density, "mask": mask}
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
@@ -249,7 +250,8 @@ def _checked_activity(
     equal = isinstance(activity, int | float | np.number) and activity == 0
     if labels_per_task is None and not equal:
         raise ValueError(
-            "activity goes with labels_per_task; unequal workers without it take one density each"
+            "activity goes with labels_per_task, which is expected beside it; unequal workers "
+            "without it take one density each"
         )
     if isinstance(activity, int | float | np.number):
         return float(activity)

@@ -136,6 +136,7 @@ def _checked_lures(
 ) -> Float[np.ndarray, "cls cls"]:
     if lures is None:
         return (1 - np.eye(n_classes)) / (n_classes - 1)
+    lures = np.asarray(lures, dtype=float)  # rows in lists pass as well
     if lures.shape != (n_classes, n_classes):
         raise ValueError(
             f"lures have shape {lures.shape}; expected true x lure, {(n_classes, n_classes)}"

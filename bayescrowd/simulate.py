@@ -131,7 +131,7 @@ def crowd(
             n_workers, n_classes, accuracy, concentration, streams.worker
         )
     else:
-        matrices = _checked_confusions(confusions, n_workers, n_classes)
+        matrices = _checked_confusions(np.asarray(confusions, float), n_workers, n_classes)
     matrices, kinds = _corrupted(matrices, spammers, adversaries, streams.worker)
     return _draw(
         "crowd",

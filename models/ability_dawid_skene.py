@@ -17,7 +17,7 @@ firmly. The rows are conjugate given their bases (`confusion_concentration`), th
 prior means of ``c`` lie above zero, which breaks the symmetry of the true classes.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.parameters import Count, Finite, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -72,19 +73,19 @@ class Prior(NamedTuple):
     pseudo-labels.
     """
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    easiness: float = 1.0
+    easiness: Finite = 1.0
     """Mean log odds of a right answer."""
-    easiness_scale: float = 1.0
+    easiness_scale: Positive = 1.0
     """Standard deviation of the classes' log odds."""
-    spread: float = 1.0
+    spread: Positive = 1.0
     """Scale of the half-normal prior of the abilities' standard deviation."""
-    mistaken: float = 1.0
+    mistaken: Positive = 1.0
     """Pseudo-labels of each answer in what a class is taken for."""
-    strength: float = 6.0
+    strength: Positive = 6.0
     """Median strength, in pseudo-labels."""
-    log_strength_scale: float = 1.0
+    log_strength_scale: Positive = 1.0
     """Standard deviation of the logarithm of the strength."""
 
 
@@ -99,12 +100,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
@@ -139,7 +141,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their bases
@@ -148,19 +151,21 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return dawid_skene.label_log_joint(_rows_alone(params), labels, n_items=n_items)
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
@@ -202,19 +207,21 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     drawn = dawid_skene.simulate_labels(rng_key, _rows_alone(params), item, worker, n_items=n_items)
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
+@checked
 def base(
     easiness: Float[Array, " cls"],
     ability: Float[Array, " worker"],
@@ -228,6 +235,7 @@ def base(
     return jnp.where(is_right, right, (1 - right) * wrong)
 
 
+@checked
 def confusion_concentration(
     easiness: Float[Array, " cls"],
     ability: Float[Array, " worker"],

@@ -28,7 +28,7 @@ Features may differ in their number of values. Tables hold zeros beyond a featur
 are stated by one site per number of values, as in `naive_bayes`.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import _ragged, naive_bayes
+from bayescrowd.parameters import Count, Positive, Whole, checked
 
 __all__ = [
     "Observations",
@@ -95,13 +96,13 @@ class Prior(NamedTuple):
     a uniform prior leaves them open; both invert the answers of workers who are mostly wrong.
     """
 
-    prevalence: float = 1.0
+    prevalence: Positive = 1.0
     """Pseudo-items of each class (alpha)."""
-    conditional: float = 1.0
+    conditional: Positive = 1.0
     """Pseudo-items of each value in a row (beta)."""
-    right: float = 4.0
+    right: Positive = 4.0
     """Pseudo-labels of the right value in each row of a confusion matrix (gamma, z = x)."""
-    wrong: float = 1.0
+    wrong: Positive = 1.0
     """Pseudo-labels of each wrong value (gamma, z != x)."""
 
 
@@ -118,13 +119,14 @@ class Simulation(NamedTuple):
     """The labels, with every class known; replace `target` to hide some."""
 
 
+@checked
 def model(
     observations: Observations,
     *,
-    n_items: int,
-    n_groups: int,
-    n_classes: int,
-    n_values: tuple[int, ...],
+    n_items: Count,
+    n_groups: Count,
+    n_classes: Annotated[int, Whole(2)],
+    n_values: tuple[Count, ...],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and all that is known, values summed out.
@@ -154,8 +156,9 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
+@checked
 def label_log_joint(
-    params: Params, observations: Observations, *, n_items: int
+    params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
     """Log density of all that is known of each item together with each class.
 
@@ -169,13 +172,15 @@ def label_log_joint(
     )
 
 
+@checked
 def label_posterior(
-    params: Params, observations: Observations, *, n_items: int
+    params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
     """Probability of each item's class given the parameters; 0 and 1 where it is known."""
     return softmax(label_log_joint(params, observations, n_items=n_items), axis=-1)
 
 
+@checked
 def value_log_joint(
     params: Params, observations: Observations
 ) -> Float[Array, "reading cls value"]:
@@ -194,6 +199,7 @@ def value_log_joint(
     return log_conditional[observations.feature] + log_answers[:, None, :]
 
 
+@checked
 def value_given_label(
     params: Params, observations: Observations, label: Int[Array, " item"]
 ) -> Float[Array, "reading value"]:
@@ -203,8 +209,9 @@ def value_given_label(
     return softmax(log_joint[jnp.arange(len(own_class)), own_class], axis=-1)
 
 
+@checked
 def value_posterior(
-    params: Params, observations: Observations, *, n_items: int
+    params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "reading value"]:
     """Probability of each reading's value given the parameters and all that is known.
 
@@ -217,6 +224,7 @@ def value_posterior(
     return jnp.where(label > 0, label * given_label, 0.0).sum(axis=1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " reading"],
@@ -224,10 +232,10 @@ def simulate(
     reading: Int[Array, " label"],
     group: Int[Array, " label"],
     *,
-    n_items: int,
-    n_groups: int,
-    n_classes: int,
-    n_values: tuple[int, ...],
+    n_items: Count,
+    n_groups: Count,
+    n_classes: Annotated[int, Whole(2)],
+    n_values: tuple[Count, ...],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, classes, values and labels.
@@ -259,6 +267,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, feature, reading, group, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -267,7 +276,7 @@ def simulate_labels(
     reading: Int[Array, " label"],
     group: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw classes, values and labels given the parameters; arguments as in `simulate`."""
     key_value, key_label = jax.random.split(rng_key)
@@ -289,8 +298,9 @@ def simulate_labels(
     )
 
 
+@checked
 def conditional_concentration(
-    prior: Prior, *, n_classes: int, n_values: tuple[int, ...]
+    prior: Prior, *, n_classes: Annotated[int, Whole(2)], n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
     """Dirichlet concentrations of the values given the class, zero beyond a feature's last."""
     return naive_bayes.conditional_concentration(
@@ -300,8 +310,9 @@ def conditional_concentration(
     )
 
 
+@checked
 def confusion_concentration(
-    prior: Prior, *, n_values: tuple[int, ...]
+    prior: Prior, *, n_values: tuple[Count, ...]
 ) -> Float[Array, "feature value value"]:
     """Dirichlet concentrations of every group's rows, [feature, true, observed], zero beyond."""
     pseudo_labels = jnp.where(jnp.eye(max(n_values), dtype=bool), prior.right, prior.wrong)
@@ -309,7 +320,8 @@ def confusion_concentration(
     return jnp.where(has_value[:, :, None] & has_value[:, None, :], pseudo_labels, 0.0)
 
 
-def sites(params: Params, *, n_values: tuple[int, ...]) -> dict[str, Float[Array, "..."]]:
+@checked
+def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
     noiseless = naive_bayes.Params(params.prevalence, params.conditional)
     blocks = {

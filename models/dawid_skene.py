@@ -13,7 +13,7 @@ The likelihood is the same under every renaming of the true classes. The prior b
 symmetry: it expects a worker to be right more often than wrong (`Prior`).
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -67,11 +68,11 @@ class Prior(NamedTuple):
     per row of a confusion matrix, of which 60 % are right.
     """
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    n_pseudo_labels: float = 8.0
+    n_pseudo_labels: Positive = 8.0
     """Pseudo-labels in each row of a worker's confusion matrix."""
-    accuracy: float = 0.6
+    accuracy: OpenFraction = 0.6
     """Share of the pseudo-labels on the diagonal, the wrong classes sharing the rest evenly."""
 
 
@@ -86,12 +87,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
@@ -114,7 +116,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``, the logarithm of the numerator
@@ -126,19 +129,21 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return jnp.log(params.prevalence) + log_answers
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters (eq. 2.5)."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
@@ -165,13 +170,14 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     key_truth, key_label = jax.random.split(rng_key)
@@ -182,7 +188,10 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
 
 
-def confusion_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]:
+@checked
+def confusion_concentration(
+    prior: Prior, n_classes: Annotated[int, Whole(2)]
+) -> Float[Array, "cls cls"]:
     """Dirichlet concentrations of a confusion matrix's rows, indexed [true, observed]."""
     right = prior.n_pseudo_labels * prior.accuracy
     wrong = prior.n_pseudo_labels * (1 - prior.accuracy) / (n_classes - 1)

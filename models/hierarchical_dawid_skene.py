@@ -26,7 +26,7 @@ The crowd's row for a class is expected to be right more often than wrong, which
 of the true classes, as in `dawid_skene`.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -76,15 +77,15 @@ class Prior(NamedTuple):
     and 41 pseudo-labels: from workers who share almost nothing to workers who are nearly alike.
     """
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    n_pseudo_labels: float = 8.0
+    n_pseudo_labels: Positive = 8.0
     """Pseudo-labels in each row of the crowd's confusion matrix."""
-    accuracy: float = 0.6
+    accuracy: OpenFraction = 0.6
     """Share of the pseudo-labels on the diagonal, the wrong classes sharing the rest evenly."""
-    strength: float = 8.0
+    strength: Positive = 8.0
     """Median strength, in pseudo-labels."""
-    log_strength_scale: float = 1.0
+    log_strength_scale: Positive = 1.0
     """Standard deviation of the logarithm of a strength."""
 
 
@@ -99,12 +100,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
@@ -134,7 +136,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' matrices the
@@ -143,19 +146,21 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return dawid_skene.label_log_joint(_without_crowd(params), labels, n_items=n_items)
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
@@ -183,13 +188,14 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     drawn = dawid_skene.simulate_labels(
@@ -198,7 +204,10 @@ def simulate_labels(
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
-def crowd_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]:
+@checked
+def crowd_concentration(
+    prior: Prior, n_classes: Annotated[int, Whole(2)]
+) -> Float[Array, "cls cls"]:
     """Dirichlet concentrations of the crowd's rows, indexed [true, observed]."""
     return dawid_skene.confusion_concentration(
         dawid_skene.Prior(n_pseudo_labels=prior.n_pseudo_labels, accuracy=prior.accuracy),
@@ -206,6 +215,7 @@ def crowd_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]
     )
 
 
+@checked
 def confusion_concentration(
     crowd: Float[Array, "cls cls"], strength: Float[Array, " cls"]
 ) -> Float[Array, "cls cls"]:

@@ -19,7 +19,7 @@ may be tempted to call everything the commoner class; a large `Prior.prevalence`
 to equal shares.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.parameters import Count, Finite, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -62,15 +63,15 @@ class Prior(NamedTuple):
     The prevalence has the default of `dawid_skene`.
     """
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    ability: float = 1.0
+    ability: Finite = 1.0
     """Mean ability."""
-    ability_scale: float = 1.0
+    ability_scale: Positive = 1.0
     """Standard deviation of the abilities."""
-    log_easiness: float = 1.0
+    log_easiness: Finite = 1.0
     """Mean log easiness."""
-    log_easiness_scale: float = 1.0
+    log_easiness_scale: Positive = 1.0
     """Standard deviation of the log easinesses."""
 
 
@@ -85,12 +86,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
@@ -115,7 +117,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j`` plus, for each of the item's labels, ``log sigma(x)`` if it is j and else
@@ -126,19 +129,21 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return jnp.log(params.prevalence) + log_answers
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
@@ -162,13 +167,14 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     key_truth, key_label = jax.random.split(rng_key)

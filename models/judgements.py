@@ -31,6 +31,8 @@ import numpyro.distributions as dist
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from bayescrowd.parameters import Count, Positive, checked
+
 __all__ = [
     "DEGREES",
     "LabelPosterior",
@@ -85,13 +87,13 @@ class Params(NamedTuple):
 class Prior(NamedTuple):
     """Weak priors for attributes and targets in units of their standard deviation."""
 
-    spread: float = 2.5
+    spread: Positive = 2.5
     """Scale of the half-t priors of the standard deviations between items."""
-    mean: float = 10.0
+    mean: Positive = 10.0
     """Standard deviation of the means."""
-    n_pseudo: float = 1.0
+    n_pseudo: Positive = 1.0
     """Pseudo-observations behind each inverse gamma variance."""
-    pseudo_variance: float = 0.1
+    pseudo_variance: Positive = 0.1
     """Their variance; low, since judges may agree, and values explain a target, altogether."""
 
 
@@ -115,8 +117,9 @@ class LabelPosterior(NamedTuple):
     """Its expected squared error."""
 
 
+@checked
 def model(
-    observations: Observations, *, n_items: int, n_attributes: int, prior: Prior = Prior()
+    observations: Observations, *, n_items: Count, n_attributes: Count, prior: Prior = Prior()
 ) -> None:
     """State the joint density of the parameters, judgements and targets, values summed out.
 
@@ -155,8 +158,9 @@ def model(
         numpyro.factor("labels", log_joint)
 
 
+@checked
 def label_log_joint(
-    params: Params, observations: Observations, *, n_items: int
+    params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, " item"]:
     """Log density of each item's judgements together with its target.
 
@@ -179,7 +183,10 @@ def label_log_joint(
     return within.sum(axis=1) + between.sum(axis=1)
 
 
-def label_posterior(params: Params, observations: Observations, *, n_items: int) -> LabelPosterior:
+@checked
+def label_posterior(
+    params: Params, observations: Observations, *, n_items: Count
+) -> LabelPosterior:
     """Each item's target given its judgements; targets of the observations are not looked at."""
     seen = _summaries(observations, n_items, len(params.internal_variance))
     factor, centred, _ = _standing(params, seen, jnp.zeros(n_items))
@@ -193,13 +200,14 @@ def label_posterior(params: Params, observations: Observations, *, n_items: int)
     )
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " judgement"],
     attribute: Int[Array, " judgement"],
     *,
-    n_items: int,
-    n_attributes: int,
+    n_items: Count,
+    n_attributes: Count,
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, items' values and targets, and the judgements.
@@ -229,13 +237,14 @@ def simulate(
     return simulate_labels(key_labels, params, item, attribute, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " judgement"],
     attribute: Int[Array, " judgement"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw values, targets and judgements given the parameters; arguments as in `simulate`."""
     key_truth, key_noise = jax.random.split(rng_key)
@@ -246,6 +255,7 @@ def simulate_labels(
     return Simulation(params, truth, Observations(truth[:, -1], item, attribute, value))
 
 
+@checked
 def joint_covariance(params: Params) -> Float[Array, "joint joint"]:
     """Covariance between items of the attributes' values and, last, of the target."""
     values = jnp.linalg.inv(params.precision)

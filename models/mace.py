@@ -21,7 +21,7 @@ Departure: the paper's classes are equally frequent, here their prevalence is le
 `Prior.prevalence` leads back.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.parameters import Count, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -70,13 +71,13 @@ class Prior(NamedTuple):
     that of `dawid_skene`.
     """
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    knowing: float = 0.5
+    knowing: Positive = 0.5
     """Pseudo-labels that a worker knew; below one, workers tend to the extremes."""
-    spamming: float = 0.5
+    spamming: Positive = 0.5
     """Pseudo-labels that a worker spammed."""
-    strategy: float = 10.0
+    strategy: Positive = 10.0
     """Pseudo-labels of each class in a worker's strategy."""
 
 
@@ -93,12 +94,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, classes and coins summed out.
@@ -122,7 +124,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class, coins summed out.
 
     ``log p_j + sum over the item's labels of log(theta_k [l = j] + (1 - theta_k) xi[k, l])``.
@@ -130,11 +133,13 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return dawid_skene.label_log_joint(_untied(params), labels, n_items=n_items)
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def knowing_given_truth(
     params: Params, labels: Labels, truth: Int[Array, " item"]
 ) -> Float[Array, " label"]:
@@ -146,7 +151,8 @@ def knowing_given_truth(
     return jnp.where(truth[labels.item] == labels.label, _knowing_given_right(params, labels), 0.0)
 
 
-def knowing_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, " label"]:
+@checked
+def knowing_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, " label"]:
     """Probability that each label was known, given the parameters and all labels.
 
     Given the class the item's other labels say nothing more about the coin, so this is the
@@ -156,14 +162,15 @@ def knowing_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[
     return right * _knowing_given_right(params, labels)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes, coins and the labels.
@@ -190,13 +197,14 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes, coins and labels given the parameters; arguments as in `simulate`."""
     key_truth, key_coin, key_spam = jax.random.split(rng_key, 3)
@@ -207,11 +215,13 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, knew=knew, labels=labels)
 
 
+@checked
 def competence_concentration(prior: Prior) -> Float[Array, " coin"]:
     """Parameters of the competences' beta prior: known, then spammed pseudo-labels."""
     return jnp.array([prior.knowing, prior.spamming])
 
 
+@checked
 def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     """Confusion matrices with the coins summed out, indexed [worker, true, observed]."""
     knowing = params.competence[:, None, None] * jnp.eye(len(params.prevalence))

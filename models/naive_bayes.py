@@ -18,7 +18,7 @@ Where no class is known, the density is the same under every renaming of the cla
 components have no names, and nothing here breaks that symmetry.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import _ragged
+from bayescrowd.parameters import Count, Positive, Whole, checked
 
 __all__ = [
     "Observations",
@@ -77,9 +78,9 @@ class Prior(NamedTuple):
     worse than with 1.
     """
 
-    prevalence: float = 1.0
+    prevalence: Positive = 1.0
     """Pseudo-items of each class (alpha)."""
-    conditional: float = 1.0
+    conditional: Positive = 1.0
     """Pseudo-items of each value in a row (beta)."""
 
 
@@ -94,12 +95,13 @@ class Simulation(NamedTuple):
     """The readings, with every class known; replace `target` to hide some."""
 
 
+@checked
 def model(
     observations: Observations,
     *,
-    n_items: int,
-    n_classes: int,
-    n_values: tuple[int, ...],
+    n_items: Count,
+    n_classes: Annotated[int, Whole(2)],
+    n_values: tuple[Count, ...],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and all that is known.
@@ -123,8 +125,9 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
+@checked
 def label_log_joint(
-    params: Params, observations: Observations, *, n_items: int
+    params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
     """Log density of all that is known of each item together with each class.
 
@@ -139,13 +142,14 @@ def label_log_joint(
     )
 
 
+@checked
 def label_log_joint_of_readings(
     prevalence: Float[Array, " cls"],
     log_reading: Float[Array, "reading cls"],
     item: Int[Array, " reading"],
     target: Int[Array, " item"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Float[Array, "item cls"]:
     """The same, from the log probability of each reading given each class."""
     log_readings = jax.ops.segment_sum(log_reading, item, num_segments=n_items)
@@ -153,21 +157,23 @@ def label_log_joint_of_readings(
     return jnp.where(is_possible, jnp.log(prevalence) + log_readings, -jnp.inf)
 
 
+@checked
 def label_posterior(
-    params: Params, observations: Observations, *, n_items: int
+    params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
     """Probability of each item's class given the parameters; 0 and 1 where it is known."""
     return softmax(label_log_joint(params, observations, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " reading"],
     feature: Int[Array, " reading"],
     *,
-    n_items: int,
-    n_classes: int,
-    n_values: tuple[int, ...],
+    n_items: Count,
+    n_classes: Annotated[int, Whole(2)],
+    n_values: tuple[Count, ...],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, classes and values.
@@ -194,13 +200,14 @@ def simulate(
     )
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " reading"],
     feature: Int[Array, " reading"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw classes and values given the parameters; arguments as in `simulate`."""
     key_truth, key_value = jax.random.split(rng_key)
@@ -210,8 +217,9 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, observations=observations)
 
 
+@checked
 def conditional_concentration(
-    prior: Prior, *, n_classes: int, n_values: tuple[int, ...]
+    prior: Prior, *, n_classes: Annotated[int, Whole(2)], n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
     """Dirichlet concentrations of the values given the class, zero beyond a feature's last."""
     shape = (len(n_values), n_classes, max(n_values))
@@ -219,8 +227,9 @@ def conditional_concentration(
     return jnp.broadcast_to(uniform[:, None, :], shape)
 
 
+@checked
 def sample_conditional(
-    concentration: Float[Array, "feature cls value"], *, n_values: tuple[int, ...]
+    concentration: Float[Array, "feature cls value"], *, n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
     """State the sites of the values given the class (see the module) and stack them."""
     classes = numpyro.plate("cls", concentration.shape[1], dim=-1)
@@ -232,7 +241,8 @@ def sample_conditional(
     return numpyro.deterministic("conditional", _ragged.table(blocks, n_values, n_axes=1))
 
 
-def sites(params: Params, *, n_values: tuple[int, ...]) -> dict[str, Float[Array, "..."]]:
+@checked
+def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
     blocks = {
         f"conditional_{width}": _ragged.block(params.conditional, members, width, n_axes=1)

@@ -16,7 +16,7 @@ every ``a_k`` becomes ``1 - a_k``; the prior, which expects more right than wron
 that symmetry. With more classes there is none to break.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bayescrowd.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -61,11 +62,11 @@ class Prior(NamedTuple):
     has here.
     """
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    n_pseudo_labels: float = 8.0
+    n_pseudo_labels: Positive = 8.0
     """Pseudo-labels of each worker."""
-    accuracy: float = 0.6
+    accuracy: OpenFraction = 0.6
     """Share of the pseudo-labels that are right."""
 
 
@@ -80,12 +81,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
@@ -108,7 +110,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j`` plus, for each of the item's labels, ``log a_k`` if it is j and else
@@ -117,19 +120,21 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return dawid_skene.label_log_joint(_untied(params), labels, n_items=n_items)
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
@@ -155,24 +160,27 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     drawn = dawid_skene.simulate_labels(rng_key, _untied(params), item, worker, n_items=n_items)
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
+@checked
 def accuracy_concentration(prior: Prior) -> Float[Array, " coin"]:
     """Parameters of the accuracies' beta prior: right, then wrong pseudo-labels."""
     return prior.n_pseudo_labels * jnp.array([prior.accuracy, 1 - prior.accuracy])
 
 
+@checked
 def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     """Confusion matrices that the accuracies stand for, indexed [worker, true, observed]."""
     n_classes = len(params.prevalence)

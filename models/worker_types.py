@@ -18,7 +18,7 @@ on it. A type's row is expected to be right more often than wrong, which breaks 
 true classes.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bayescrowd.dirichlet import dirichlet_tables, log_gamma
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
     "Labels",
@@ -67,15 +68,15 @@ class Params(NamedTuple):
 class Prior(NamedTuple):
     """Dirichlet priors and the types' strength."""
 
-    prevalence: float = 3.0
+    prevalence: Positive = 3.0
     """Pseudo-items of each class."""
-    share: float = 2.0
+    share: Positive = 2.0
     """Pseudo-workers of each type: weights are gamma, so that shares are Dirichlet."""
-    n_pseudo_labels: float = 4.0
+    n_pseudo_labels: Positive = 4.0
     """Pseudo-labels in each row of a type's matrix."""
-    accuracy: float = 0.6
+    accuracy: OpenFraction = 0.6
     """Share of them on the diagonal, the wrong classes sharing the rest evenly."""
-    strength: float = 8.0
+    strength: Positive = 8.0
     """Pseudo-labels that a type is worth in each row of a worker (s)."""
 
 
@@ -90,12 +91,13 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
+@checked
 def model(
     labels: Labels,
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> None:
     """State the joint density of the parameters and the labels, types and true classes summed out.
@@ -128,7 +130,8 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their types
@@ -137,19 +140,21 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Ar
     return dawid_skene.label_log_joint(_rows_alone(params), labels, n_items=n_items)
 
 
-def label_posterior(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
+@checked
+def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
+@checked
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
-    n_workers: int,
-    n_classes: int,
+    n_items: Count,
+    n_workers: Count,
+    n_classes: Annotated[int, Whole(2)],
     prior: Prior = Prior(),
 ) -> Simulation:
     """Draw parameters from the prior, true classes and the labels.
@@ -179,19 +184,21 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
+@checked
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
     item: Int[Array, " label"],
     worker: Int[Array, " label"],
     *,
-    n_items: int,
+    n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     drawn = dawid_skene.simulate_labels(rng_key, _rows_alone(params), item, worker, n_items=n_items)
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
+@checked
 def type_log_joint(
     share: Float[Array, " type"],
     types: Float[Array, "type cls cls"],
@@ -218,6 +225,7 @@ def type_log_joint(
     return jnp.log(share) + rows.sum(axis=-1).T
 
 
+@checked
 def confusion_concentration(
     types: Float[Array, "*batch cls cls"], prior: Prior
 ) -> Float[Array, "*batch cls cls"]:

@@ -1,10 +1,13 @@
-"""Every public constructor and function refuses wrong arguments by name.
+"""Every public constructor, function and method refuses wrong arguments by name.
 
-What is tried is read from the signatures: a new class, function or parameter is tried without a
-line here. Only what has no default needs an example, by its name, in `examples`. The calls run in a
-process of their own, without the hook that checks types in the other tests: users have none.
+What is tried is read from the signatures: a new class, function, method or parameter is tried
+without a line here. Only what has no default needs an example, by its name, in `examples`. The
+calls run in a process of their own, without the hook that checks types in the other tests: users
+have none.
 """
 
+import builtins
+import collections.abc
 import inspect
 import json
 import math
@@ -45,17 +48,40 @@ class Case(typing.NamedTuple):
 
 @cache
 def targets() -> dict[str, Any]:
-    """What a user can call, by its name."""
+    """What a user can call, by its name; a method as its class and its name."""
     import bayescrowd as bc
+    from bayescrowd.budgeted.classifier import Classifier
 
     found = {name: getattr(bc, name) for name in bc._NAMES}
     for module in SUBMODULES:
         part = import_module(f"bayescrowd.{module}")
         found |= {f"{module}.{name}": getattr(part, name) for name in part.__all__}
-    for name in ("from_frame", "from_matrix", "from_codes"):
-        found[f"Annotations.{name}"] = getattr(bc.Annotations, name)
+    for module in bc.models.__all__:
+        part = import_module(f"bayescrowd.models.{module}")
+        public = {name: getattr(part, name) for name in part.__all__}
+        found |= {f"models.{module}.{k}": v for k, v in public.items() if inspect.isfunction(v)}
+    classes = [call for call in found.values() if inspect.isclass(call)]
+    found |= methods([*classes, Classifier])
     # What only holds what it is given has nothing to refuse; nor has the category of a warning.
     return {name: call for name, call in found.items() if not _is_record(call)}
+
+
+def methods(classes: list[type]) -> dict[str, Any]:
+    """The public methods of the classes with arguments, inherited ones once."""
+    found = {}
+    for owner in classes:
+        for name, member in inspect.getmembers(owner, callable):
+            function = inspect.unwrap(getattr(member, "__func__", member))
+            home = getattr(function, "__module__", None) or ""
+            if name.startswith("_") or not home.startswith("bayescrowd"):
+                continue
+            if issubclass(owner, tuple) or len(inspect.signature(function).parameters) < 2:
+                continue
+            found.setdefault(function, (f"{owner.__name__}.{name}", owner, name))
+    return {
+        label: getattr(owner, name) if inspect.ismethod(getattr(owner, name)) else (owner, name)
+        for label, owner, name in found.values()
+    }
 
 
 def _is_record(call: Any) -> bool:
@@ -73,27 +99,37 @@ def cases(call: Any) -> Iterator[Case]:
     for parameter in inspect.signature(call).parameters.values():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        kinds = list(alternatives(resolved(call, parameter.annotation)))
+        kinds = list(alternatives(call, resolved(call, parameter.annotation)))
         for value in wrong_values(kinds, parameter):
-            yield Case(parameter.name, value, Any in kinds)
+            yield Case(parameter.name, value, Any in kinds or isinstance(value, pd.DataFrame))
+
+
+class Scope(dict[str, Any]):
+    """The names of a module; a class that is imported for type checkers alone is made up."""
+
+    def __missing__(self, name: str) -> type:
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        return type(name, (), {"__class_getitem__": classmethod(lambda cls, _: cls)})
 
 
 def resolved(call: Any, annotation: Any) -> Any:
-    if not isinstance(annotation, str | typing.ForwardRef):
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if not isinstance(annotation, str):
         return annotation
     function = inspect.unwrap(call.__init__ if inspect.isclass(call) else call)
-    scope = getattr(function, "__globals__", {}) | vars(sys.modules[call.__module__])
-    try:
-        return eval(annotation, scope)
-    except NameError:  # imported for type checkers alone
-        return Any
+    function = getattr(function, "__func__", function)
+    names = getattr(function, "__globals__", {}) | vars(sys.modules[call.__module__])
+    return eval(annotation, {}, Scope(names))
 
 
-def alternatives(annotation: Any) -> Iterator[Any]:
+def alternatives(call: Any, annotation: Any) -> Iterator[Any]:
     """The parts of a union, with choices and ranges as they are declared."""
+    annotation = resolved(call, annotation)
     if typing.get_origin(annotation) in (Union, types.UnionType):
         for part in typing.get_args(annotation):
-            yield from alternatives(part)
+            yield from alternatives(call, part)
     else:
         yield annotation
 
@@ -101,7 +137,9 @@ def alternatives(annotation: Any) -> Iterator[Any]:
 def wrong_values(kinds: list[Any], parameter: inspect.Parameter) -> list[Any]:
     """What no alternative takes."""
     bare = [typing.get_args(k)[0] if typing.get_origin(k) is Annotated else k for k in kinds]
-    if Any in bare or Hashable in bare:
+    if bare == [None]:  # ignored, for scikit-learn's pipelines
+        return []
+    if Any in bare or Hashable in bare or any(isinstance(kind, typing.TypeVar) for kind in bare):
         return [Strange()] if parameter.default is parameter.empty and Any in bare else []
     wrong: list[Any] = [Strange()]
     numbers, choices = {int, float} & set(bare), [k for k in bare if is_choice(k)]
@@ -125,7 +163,51 @@ def wrong_values(kinds: list[Any], parameter: inspect.Parameter) -> list[Any]:
     if parameter.name == "seed":
         wrong += [-1, 2**70]
     wrong += [value for kind in kinds for value in out_of_range(kind)]
+    wrong += [value for kind in bare for value in wrong_arrays(kind)]
+    wrong += [value for kind in bare for value in wrong_entries(kind)]
+    wrong += [value for kind in bare for value in wrong_records(kind)]
     return wrong
+
+
+def wrong_arrays(kind: Any) -> Iterator[Any]:
+    """Arrays of a wrong shape, of text, of NaN and of negative numbers, in shapes of the data."""
+    inside = typing.get_args(kind)
+    is_list = typing.get_origin(kind) is collections.abc.Sequence and inside[0] is float
+    if kind is not np.ndarray and not hasattr(kind, "array_type") and not is_list:
+        return
+    if "*" not in getattr(kind, "dim_str", ""):
+        yield np.ones((1, 1, 1, 1, 1))
+    yield [[1.0], [1.0, 2.0]]
+    dtypes = getattr(kind, "dtypes", ("float64",))
+    is_float = isinstance(dtypes, tuple) and "float64" in dtypes
+    is_float &= getattr(kind, "array_type", np.ndarray) is np.ndarray  # JAX's may be logarithms
+    for shape in [(2,), (6,), (2, 2), (6, 2, 2), (12, 6)]:
+        if isinstance(dtypes, tuple):
+            yield np.full(shape, "a")
+        if is_float:
+            yield np.full(shape, math.nan)
+            yield np.full(shape, -1.0)
+
+
+def wrong_entries(kind: Any) -> Iterator[Any]:
+    """Mappings, series and tables with wrong entries."""
+    inside = typing.get_args(kind)
+    if typing.get_origin(kind) is collections.abc.Mapping and inside[1] is float:
+        for key in (0, "a"):
+            for value in ("text", math.nan, -1.0, None):
+                yield {key: value}
+                yield pd.Series({key: value})
+    if kind is pd.DataFrame:
+        yield pd.DataFrame({"nothing": ["text"]})
+
+
+def wrong_records(kind: Any) -> Iterator[Any]:
+    """Priors with one wrong field each."""
+    if inspect.isclass(kind) and kind.__name__ == "Prior":
+        for name in kind._fields:
+            for value in ("a", math.nan, math.inf, None):
+                yield kind()._replace(**{name: value})
+        yield kind()._replace(**{kind._fields[0]: -1.0})
 
 
 def is_choice(kind: Any) -> bool:
@@ -216,6 +298,29 @@ def examples() -> dict[str, Any]:
         "within": 0.1,
         "curve": pd.DataFrame({"policy": ["A"]}),
         "posteriors": {},
+        "post": None,
+        "judgements": judgements[0],
+        "y": judgements[1],
+        "MultiSelectionClassifier.y": judgements[1] > 0,
+        "ids": [0, 1],
+        "n": 2,
+        "query": 1,
+        "answers": "x",
+        "events": (),
+        "value": "x",
+        "column": table["a"],
+        "instances": table,
+        "target": "s",
+        "against": "t",
+        "from_table.target": "kind",
+        "budget_curve.target": "kind",
+        "refit.budget": 4,
+        "code.target": "kind",
+        "code_truth.name": "truth",
+        "take.features": [0],
+        "take.classes": [0, 1],
+        "probabilities.labels": {},
+        "n_judgements": 60,
         "checks": CrowdChecks(*[None] * len(CrowdChecks._fields)),
     }
 
@@ -225,14 +330,69 @@ def judgements_and_target() -> tuple[Any, Any]:
     return rng.normal(size=(30, 3, 4)), rng.normal(size=30)
 
 
+@cache
+def instance(owner: type) -> Any:
+    """An object of the class that is ready to be used."""
+    if owner.__name__ == "Annotations":
+        return examples()["data"]
+    if owner.__name__ == "Classifier":
+        return examples()["policy"].classifier()
+    made = owner(**required(owner))
+    if hasattr(made, "ask"):
+        made.ask()  # the query 1, which stays open
+    return made.fit(*fitting_data(owner)) if hasattr(made, "fit") else made
+
+
+def required(call: Any) -> dict[str, Any]:
+    """Good values of the arguments without a default."""
+    parameters = inspect.signature(call).parameters.values()
+    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    known = examples()
+    if call.__module__.startswith("bayescrowd.models."):
+        known = known | examples_of_model(call.__module__)
+    own = {p.name: f"{call.__name__}.{p.name}" for p in named}
+    return {
+        p.name: known[own[p.name] if own[p.name] in known else p.name]
+        for p in named
+        if p.default is p.empty or own[p.name] in known
+    }
+
+
+@cache
+def examples_of_model(module: str) -> dict[str, Any]:
+    """Arguments of a model's functions: a small draw from the model."""
+    import jax
+    import jax.numpy as jnp
+
+    model = import_module(module)
+    four = jnp.array([0, 0, 1, 1])
+    sizes = {"n_items": 2, "n_workers": 2, "n_groups": 1, "n_attributes": 2}
+    known = {
+        "rng_key": jax.random.key(0),
+        "n_classes": 2,
+        "n_values": (2, 2),
+        **sizes,
+        **dict.fromkeys(("item", "reading"), four),
+        **dict.fromkeys(("worker", "feature", "attribute"), jnp.array([0, 1, 0, 1])),
+        "group": jnp.zeros(4, int),
+        "prior": model.Prior(),
+    }
+    wanted = inspect.signature(model.simulate).parameters
+    drawn = model.simulate(**{name: known[name] for name in wanted})
+    data = drawn[-1]
+    known |= {"params": drawn.params, "labels": data, "observations": data}
+    known |= {"log_reading": jnp.zeros((4, 2)), "target": jnp.zeros(2, int)}
+    known |= {
+        "concentration": jnp.ones((2, 2, 2)),
+        "share": jnp.ones(3),
+        "counts": jnp.ones((2, 2, 2)),
+    }
+    return known | drawn.params._asdict() | {"truth": drawn.truth}
+
+
 def outcome(call: Any, case: Case) -> str:
     """'' if the argument is refused as it should be, else what happens instead."""
-    arguments = {
-        name: examples().get(f"{call.__name__}.{name}", examples().get(name))
-        for name, parameter in inspect.signature(call).parameters.items()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-    }
+    arguments = required(call)
     arguments[case.name] = case.value
     try:
         with warnings.catch_warnings():
@@ -242,7 +402,9 @@ def outcome(call: Any, case: Case) -> str:
                 made.fit(*fitting_data(call))
     except (TypeError, ValueError) as error:
         message = str(error)
-        says_what = any(words in message for words in ("expected", "there are", "not among"))
+        says_what = any(
+            words in message for words in ("expected", "there are", "the columns are", "not among")
+        )
         if says_what and (case.is_data or case.name in message):
             return ""
         return f"{case}: {type(error).__name__}: {message}"
@@ -261,7 +423,8 @@ def fitting_data(call: Any) -> tuple[Any, ...]:
 def answer() -> None:
     """Serve the test: a line with a name in, a line with the faults out."""
     for line in sys.stdin:
-        call = targets()[line.strip()]
+        target = targets()[line.strip()]
+        call = getattr(instance(target[0]), target[1]) if isinstance(target, tuple) else target
         faults = [found for case in cases(call) if (found := outcome(call, case))]
         print(json.dumps(faults), flush=True)
 

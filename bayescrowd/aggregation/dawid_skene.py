@@ -43,7 +43,7 @@ from bayescrowd.aggregation.smoothing import Smoothing, crowd_rows, smoothed_pai
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.aggregation.worker_rows import SparseRows, WorkerRows
 from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance
+from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance, as_numbers
 
 __all__ = ["DawidSkene", "EMAggregator", "Maximised"]
 
@@ -280,14 +280,14 @@ def _given_confusions(
             raise ValueError(
                 "init: expected a table indexed (worker, true) with a column per class"
             )
-        matrices = init.reindex(index=index, columns=ann.classes).to_numpy(float, copy=True)
+        matrices = as_numbers("init", init.reindex(index=index, columns=ann.classes)).copy()
         matrices = matrices.reshape(n_workers, n_classes, n_classes)
         absent = np.isnan(matrices).any(axis=(1, 2))
         if absent.all():
             raise ValueError("init: no worker of the labels has all rows in the table")
         matrices[absent] = matrices[~absent].mean(axis=0)
     else:
-        matrices = np.asarray(init, dtype=float)
+        matrices = as_numbers("init", init)
         if matrices.shape not in ((n_classes, n_classes), (n_workers, n_classes, n_classes)):
             raise ValueError(
                 f"init has shape {matrices.shape}; expected ({n_classes}, {n_classes}) or "

@@ -24,7 +24,8 @@ from bayescrowd.aggregation.protocol import (
     with_known,
 )
 from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Seed
+from bayescrowd.parameters import Seed, as_numbers
+from bayescrowd.vocabulary import plain
 
 __all__ = ["MajorityVote", "Wawa"]
 
@@ -120,15 +121,19 @@ def _worker_weights(
     full = np.ones(len(workers))
     if weights is None:
         return full
-    given = pd.Series(weights, dtype=float)
+    named = pd.Series(weights, dtype=object)
+    given = pd.Series(as_numbers("weights", named), index=named.index)
     bad = given[~(given >= 0) | np.isinf(given)]
     if len(bad):
         raise ValueError(
-            f"weight {bad.iloc[0]} of worker {bad.index[0]!r}: expected a finite number >= 0"
+            f"weights[{plain(bad.index[0])!r}]={bad.iloc[0]}: expected a finite number >= 0"
         )
     positions = workers.get_indexer(given.index)
     if strict and (positions < 0).any():
         unknown = given.index[int(np.flatnonzero(positions < 0)[0])]
-        raise ValueError(f"weights name worker {unknown!r}, who has no labels here")
+        raise ValueError(
+            f"weights name worker {plain(unknown)!r}, who has no labels here; expected workers of "
+            "the labels"
+        )
     full[positions[positions >= 0]] = given.to_numpy()[positions >= 0]
     return full

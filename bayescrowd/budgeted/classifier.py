@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 
 from bayescrowd.budgeted.belief import Reader
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.parameters import checked
 from bayescrowd.vocabulary import listed, plain
 
 __all__ = ["Classifier"]
@@ -45,6 +46,7 @@ class Classifier:
         self._space = space
         self._readers = dict(readers)
 
+    @checked
     def predict_proba(self, instances: pd.DataFrame) -> pd.DataFrame:
         """Probability of each class for each row; other columns are not looked at.
 
@@ -56,12 +58,14 @@ class Classifier:
             self.probabilities(labels), index=instances.index, columns=list(self.classes)
         )
 
+    @checked
     def predict(self, instances: pd.DataFrame) -> pd.Series:
         """The most probable class of each row; the first among equals."""
         best = self.predict_proba(instances).to_numpy().argmax(axis=1)
         names = pd.Series(list(self.classes)).take(best)
         return pd.Series(names.to_numpy(), index=instances.index, name="class")
 
+    @checked
     def contributions(
         self, instances: pd.DataFrame, *, target: Hashable, against: Hashable
     ) -> pd.DataFrame:
@@ -85,6 +89,7 @@ class Classifier:
             columns[name] = said[:, one] - said[:, other]
         return pd.DataFrame(columns, index=instances.index)
 
+    @checked
     def probabilities(
         self, labels: Mapping[Hashable, Int[np.ndarray, "row label"]]
     ) -> Float[np.ndarray, "row cls"]:

@@ -199,7 +199,7 @@ class Ledger:
         id_ = query.id if isinstance(query, Query) else query
         entry = self.open.get(id_) or self.closed.get(id_)
         if entry is None or (isinstance(query, Query) and query != entry.query):
-            raise ValueError(f"{query if isinstance(query, Query) else id_}: never asked")
+            raise ValueError(f"query={query}: never asked; expected one that `ask` returned")
         return entry
 
     def _still_open(self, query: Query | int) -> Entry:

@@ -90,6 +90,9 @@ def plan_budget(
         >>> plan.verdict, round(plan.budget)  # half way from .2 to .1, in logarithms
         ('reached', 141)
     """
+    _check_columns("curve", curve, {"policy", "n_features", "budget", "repeat", "error"})
+    if half is not None:
+        _check_columns("half", half, {"policy", "repeat", "error"})
     errors, best = _paired_errors(curve, policy)
     budgets = np.array(errors.columns, dtype=float)
     gaps = errors.to_numpy() - best.to_numpy()[:, None]
@@ -129,6 +132,12 @@ def plan_budget(
         best_error=float(best.mean()),
         gaps=table,
     )
+
+
+def _check_columns(name: str, table: pd.DataFrame, columns: set[str]) -> None:
+    absent = columns - {*table.columns}
+    if absent:
+        raise ValueError(f"{name}: no column {min(absent)!r}; expected the table of budget_curve")
 
 
 def _paired_errors(curve: pd.DataFrame, policy: str) -> tuple[pd.DataFrame, pd.Series]:

@@ -27,7 +27,7 @@ from bayescrowd.budgeted.credibility import Measure, credibility
 from bayescrowd.budgeted.gain import greedy
 from bayescrowd.budgeted.ledger import Entry, Event, Ledger, Query
 from bayescrowd.budgeted.space import FeatureSpace
-from bayescrowd.parameters import Count, NonNegative, Seed, checked
+from bayescrowd.parameters import Count, NonNegative, Positive, Seed, checked
 from bayescrowd.vocabulary import natural_key, plain
 
 __all__ = ["BELIEFS", "BudgetResult", "ModelName", "Policy"]
@@ -143,13 +143,15 @@ class Policy(ABC):
         self._asked(feature, cls)
         return query
 
-    def ask_batch(self, n: int) -> list[Query]:
+    @checked
+    def ask_batch(self, n: Count) -> list[Query]:
         """Up to n queries at once, none of them waiting for the others' answers."""
         queries: list[Query] = []
         while len(queries) < n and (query := self.ask()) is not None:
             queries.append(query)
         return queries
 
+    @checked
     def tell(self, query: Query | int, answers: Any) -> None:
         """Hand in answers to a query: all its labels or some of them, whenever they come.
 
@@ -166,6 +168,7 @@ class Policy(ABC):
         if told is not None and told[1]:
             self._take_in(told[0])
 
+    @checked
     def exhausted(self, query: Query | int) -> None:
         """Say that no instance of the query's class is left whose feature is not labelled yet.
 
@@ -175,6 +178,7 @@ class Policy(ABC):
         self._again = entry.feature
         self._withdrawn(entry)
 
+    @checked
     def withdraw(self, query: Query | int) -> None:
         """Close a query that will not be answered any further; what was told stays in use."""
         entry = self._ledger.withdraw(query)
@@ -182,6 +186,7 @@ class Policy(ABC):
             self._take_in(entry)
         self._withdrawn(entry)
 
+    @checked
     def replay(self: Itself, events: Iterable[Event], *, strict: bool = True) -> Itself:
         """Run through the events of another policy with the same arguments.
 
@@ -238,6 +243,7 @@ class Policy(ABC):
             return "budget spent"
         return ""
 
+    @checked
     def result(self, *, estimate: Estimate = "mean") -> BudgetResult:
         """What was learned so far; may be asked for at any time.
 
@@ -256,11 +262,13 @@ class Policy(ABC):
             stopped=self.stopped or "not finished",
         )
 
+    @checked
     def classifier(self, *, estimate: Estimate = "mean") -> Classifier:
         """The classifier of `result` alone, without its tables."""
         return self._classifier_of(self._select(), estimate)
 
-    def credibility(self, *, epsilon: float = 0.05, measure: Measure = "interval") -> pd.Series:
+    @checked
+    def credibility(self, *, epsilon: Positive = 0.05, measure: Measure = "interval") -> pd.Series:
         """How well each feature's parameters are known, 0 to 1 (equation 1 of the paper).
 
         Args:

@@ -17,7 +17,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.dataset import TableDataset
-from bayescrowd.parameters import Positive, check_parameters
+from bayescrowd.parameters import Positive, check_parameters, checked
 from bayescrowd.vocabulary import listed, natural_key, plain
 
 __all__ = ["CodedTable", "FeatureSpace", "features_and_target"]
@@ -88,7 +88,9 @@ class FeatureSpace:
         costs = dict.fromkeys(features, 1.0)
         for name, cost in self.costs.items():
             if name not in features:
-                raise ValueError(f"costs: there is no feature {name!r}")
+                raise ValueError(
+                    f"costs: there is no feature {name!r}; there are {listed(features)}"
+                )
             if not 0 < cost < np.inf:
                 raise ValueError(f"costs: feature {name!r} costs {cost}; expected more than 0")
             costs[name] = float(cost)
@@ -99,12 +101,13 @@ class FeatureSpace:
         object.__setattr__(self, "cuts", {f: tuple(c) for f, c in self.cuts.items()})
 
     @classmethod
+    @checked
     def from_table(
         cls,
         table: Any,
         *,
         target: Hashable | None = None,
-        strength: float = 1.0,
+        strength: Positive = 1.0,
         costs: Mapping[Hashable, float] | None = None,
     ) -> FeatureSpace:
         """The space of a labelled table: its columns, their values, the classes' frequencies.
@@ -173,6 +176,7 @@ class FeatureSpace:
         """What one label of each feature costs."""
         return np.array([self.costs[name] for name in self.features], dtype=float)
 
+    @checked
     def take(self, features: Sequence[int], classes: Sequence[int]) -> FeatureSpace:
         """The same space with the features and classes at these positions, in this order."""
         names = self.names
@@ -187,6 +191,7 @@ class FeatureSpace:
             cuts={name: self.cuts[name] for name in kept if name in self.cuts},
         )
 
+    @checked
     def code_of(self, feature: Hashable, value: Any) -> int:
         """Position of a value among a feature's values; a number falls into its interval.
 
@@ -205,6 +210,7 @@ class FeatureSpace:
             f"{listed(self.features[feature])}"
         )
 
+    @checked
     def code_column(self, feature: Hashable, column: pd.Series) -> Int[np.ndarray, " row"]:
         """Positions of a column's values, -1 where missing.
 
@@ -221,6 +227,7 @@ class FeatureSpace:
                 raise ValueError(f"row {plain(row)!r}: {error}") from None
         return codes[row_code]
 
+    @checked
     def code(self, table: Any, *, target: Hashable | None = None) -> CodedTable:
         """A labelled table in the codes of this space.
 

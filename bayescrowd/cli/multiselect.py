@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import Commands, natural_number
+from bayescrowd.cli.arguments import Commands, add_raw_cells, natural_number
 from bayescrowd.cli.text import aligned, counted
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def add_to(commands: Commands) -> None:
     reading = parser.add_argument_group("reading")
     for role in ("object", "attribute", "value", "worker", "target", "cost"):
         reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
+    add_raw_cells(reading)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -165,9 +166,14 @@ def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | 
             attribute=args.attribute,
             value=args.value,
             worker=args.worker,
+            raw_cells=args.raw_cells,
         )
         target = read_targets(
-            args.targets, object=args.object, target=args.target, objects=judgements.objects
+            args.targets,
+            object=args.object,
+            target=args.target,
+            objects=judgements.objects,
+            raw_cells=args.raw_cells,
         )
         if args.costs is None:
             return judgements, target, None
@@ -176,6 +182,7 @@ def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | 
             attribute=args.attribute,
             cost=args.cost,
             attributes=judgements.attributes,
+            raw_cells=args.raw_cells,
         )
         return judgements, target, costs
 
@@ -262,7 +269,7 @@ def _write(
     from bayescrowd.writing import new_file, write_table
 
     if args.out is not None:
-        write_table(shopping, args.out, overwrite=args.force)
+        write_table(shopping, args.out, overwrite=args.force, raw_cells=args.raw_cells)
     if args.plot is not None:
         from matplotlib.figure import Figure
 

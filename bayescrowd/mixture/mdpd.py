@@ -41,7 +41,15 @@ from bayescrowd.aggregation.em import (
 from bayescrowd.feature_table import FeatureTable, as_feature_table
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.mixture.goodness import GoodnessOfFit, lack_of_fit, surprising_pairs
-from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance, check_parameters
+from bayescrowd.parameters import (
+    Count,
+    NonNegative,
+    Seed,
+    Tolerance,
+    as_numbers,
+    check_parameters,
+    checked,
+)
 
 __all__ = ["MDPD", "MixtureSample"]
 
@@ -156,6 +164,7 @@ class MDPD(BaseEstimator):
         codes = probas.to_numpy().argmax(axis=1)
         return pd.Series(codes, index=probas.index, name="component")
 
+    @checked
     def score_samples(self, data: Any, *, missing: bool = False) -> pd.Series:
         """Log-likelihood of each item, nats.
 
@@ -176,7 +185,8 @@ class MDPD(BaseEstimator):
         """Mean log-likelihood per item, nats; higher is better."""
         return float(self.score_samples(data).mean())
 
-    def sample(self, n: int, *, seed: Seed = 0) -> MixtureSample:
+    @checked
+    def sample(self, n: Count, *, seed: Seed = 0) -> MixtureSample:
         """Draw items; entries are missing as often as `observed_rate_` says.
 
         Examples:
@@ -222,7 +232,8 @@ class MDPD(BaseEstimator):
             columns=self.features_,
         )
 
-    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: Seed = 0) -> GoodnessOfFit:
+    @checked
+    def goodness_of_fit(self, *, n_bootstrap: Count = 99, seed: Seed = 0) -> GoodnessOfFit:
         """Compare `lack_of_fit_` with data drawn from the fit, refitted from where it stands.
 
         The drawn data have entries at the same places as the fitted ones.
@@ -412,7 +423,7 @@ def _by_weight(result: EMResult) -> EMResult:
 def _given_posterior(
     init: Any, table: FeatureTable, n_components: int
 ) -> Float[np.ndarray, "item component"]:
-    posterior = np.asarray(init, dtype=float)
+    posterior = as_numbers("init", init)
     if posterior.shape != (table.n_items, n_components):
         raise ValueError(
             f"init has shape {posterior.shape}; expected ({table.n_items}, {n_components})"

@@ -46,6 +46,7 @@ from bayescrowd.parameters import (
     Tolerance,
     Whole,
     check_parameters,
+    checked,
 )
 
 __all__ = ["StagewiseEM"]
@@ -264,7 +265,8 @@ class StagewiseEM(MDPD):
         """Fit, and return `responsibilities_`."""
         return self.fit(data).responsibilities_
 
-    def goodness_of_fit(self, *, n_bootstrap: int = 99, seed: Seed = 0) -> GoodnessOfFit:
+    @checked
+    def goodness_of_fit(self, *, n_bootstrap: Count = 99, seed: Seed = 0) -> GoodnessOfFit:
         """`MDPD.goodness_of_fit` of the mixture as EM on all features refines it."""
         check_is_fitted(self)
         refined = MDPD(

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from bayescrowd.mixture.stagewise import StagewiseEM
-from bayescrowd.parameters import checked
+from bayescrowd.parameters import as_numbers, checked
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, axes_or_new, tidy
 
 __all__ = ["information_map", "stagewise_course"]
@@ -104,7 +104,7 @@ def information_map(
         'feature'
     """
     ax = axes_or_new(ax, (5.0, 4.4))
-    values = information.to_numpy(dtype=float, copy=True)
+    values = as_numbers("information", information).copy()
     np.fill_diagonal(values, np.nan)
     top = float(np.nanmax(values, initial=0.0)) if largest is None else largest
     image = ax.imshow(values, cmap="viridis_r", vmin=0.0, vmax=max(top, 1e-12))

@@ -9,12 +9,11 @@ from types import ModuleType
 from typing import Annotated, Any, Literal
 
 import jax
-import numpy as np
 import pandas as pd
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd.dataset import TableDataset
-from bayescrowd.parameters import Count, Seed, Whole, checked
+from bayescrowd.parameters import Count, Seed, Whole, check_fields, checked
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
@@ -266,7 +265,5 @@ def _checked_prior(model: ModuleType, prior: Any) -> Any:
             f"prior is a {type(prior).__module__}.{type(prior).__name__}; expected "
             f"{model.__name__}.Prior"
         )
-    for name, value in prior._asdict().items():
-        if not np.isfinite(value):
-            raise ValueError(f"prior.{name}={value}: expected a finite number")
+    check_fields("prior", prior)
     return prior

@@ -45,6 +45,7 @@ def read_judgements(
     attribute: str | None = None,
     value: str | None = None,
     worker: str | None = None,
+    raw_cells: bool = False,
 ) -> Judgements:
     r"""Read a table with a row per judgement.
 
@@ -55,6 +56,8 @@ def read_judgements(
         attribute: of attributes.
         value: of judgements.
         worker: of workers, which need not be there.
+        raw_cells: keep the apostrophe before text of a CSV or TSV file that a spreadsheet would
+            run.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -69,7 +72,7 @@ def read_judgements(
         >>> read_judgements(path)
         Judgements(3 judgements: 2 objects, 1 attributes)
     """
-    table = _table(path)
+    table = _table(path, raw_cells=raw_cells)
     names = [
         _column(table, role, given)
         for role, given in (("object", object), ("attribute", attribute), ("value", value))
@@ -90,6 +93,7 @@ def read_targets(
     object: str | None = None,
     target: str | None = None,
     objects: pd.Index | None = None,
+    raw_cells: bool = False,
 ) -> pd.Series:
     """Read a table with a row per object: its target, a number, indexed by the object's id as text.
 
@@ -98,13 +102,16 @@ def read_targets(
         object: name of the column of objects; without it the only one with a usual name.
         target: of targets.
         objects: those that need a target. Of others it may be blank.
+        raw_cells: as for `read_judgements`.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: a column is absent, an object is listed twice, or a target is missing or no
             finite number; the message names file, row, column and value.
     """
-    targets = _by_id(path, ("object", object), ("target", target), "a finite number")
+    targets = _by_id(
+        path, ("object", object), ("target", target), "a finite number", raw_cells=raw_cells
+    )
     if objects is not None:
         _check_complete(targets, objects, "object that was judged")
     return targets.numbers
@@ -116,6 +123,7 @@ def read_costs(
     attribute: str | None = None,
     cost: str | None = None,
     attributes: pd.Index | None = None,
+    raw_cells: bool = False,
 ) -> pd.Series:
     """Read a table with a row per attribute: the cost of one judgement, indexed by attribute.
 
@@ -124,13 +132,16 @@ def read_costs(
         attribute: name of the column of attributes; without it the only one with a usual name.
         cost: of costs.
         attributes: those of the judgements, each of which needs a cost; there may be no others.
+        raw_cells: as for `read_judgements`.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: a column is absent, an attribute is unknown or listed twice, or a cost is
             missing or no number above 0; the message names file, row, column and value.
     """
-    costs = _by_id(path, ("attribute", attribute), ("cost", cost), "a number above 0")
+    costs = _by_id(
+        path, ("attribute", attribute), ("cost", cost), "a number above 0", raw_cells=raw_cells
+    )
     wrong = ~(costs.numbers > 0).to_numpy()
     if wrong.any():
         costs.refuse(int(wrong.argmax()))
@@ -192,8 +203,10 @@ def _by_id(
     id_: tuple[str, str | None],
     value: tuple[str, str | None],
     expected: str,
+    *,
+    raw_cells: bool,
 ) -> _Numbers:
-    table = _table(path)
+    table = _table(path, raw_cells=raw_cells)
     key = _column(table, *id_)
     column = _column(table, *value)
     frame = _frame(table, [key, column])
@@ -217,7 +230,7 @@ def _by_id(
     return found
 
 
-def _table(path: str | os.PathLike[str]) -> FileTable:
+def _table(path: str | os.PathLike[str], *, raw_cells: bool) -> FileTable:
     source, data = file_contents(path)
     extension = PurePath(PurePath(path).name.lower().removesuffix(".gz")).suffix
     if data.startswith(b"PAR1"):
@@ -232,7 +245,7 @@ def _table(path: str | os.PathLike[str]) -> FileTable:
     header = data.lstrip(b"\r\n").split(b"\n", 1)[0]
     candidates = "\t" if extension in (".tsv", ".tab") else ",;\t"
     delimiter = next((d for d in candidates if d.encode() in header), candidates[0])
-    return DelimitedText(source, data, delimiter)
+    return DelimitedText(source, data, delimiter, raw_cells)
 
 
 def _column(table: FileTable, role: str, given: str | None, *, is_optional: bool = False) -> Any:

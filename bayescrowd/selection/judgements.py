@@ -294,8 +294,11 @@ def costs_by_attribute(costs: Costs, attributes: pd.Index) -> Float[np.ndarray, 
     if isinstance(costs, Mapping):
         costs = pd.Series(dict(costs))
     if not isinstance(costs, pd.Series):
-        if len(costs) != len(attributes):
-            raise ValueError(f"costs: {len(costs)} given for {len(attributes)} attributes")
+        if np.shape(costs) != (len(attributes),):
+            given = "x".join(map(str, np.shape(costs)))
+            raise ValueError(
+                f"costs: {given} given for {len(attributes)} attributes; expected one for each"
+            )
         costs = pd.Series(costs, index=attributes)
     if not costs.index.is_unique:
         twice = costs.index[costs.index.duplicated()][0]
@@ -308,7 +311,7 @@ def costs_by_attribute(costs: Costs, attributes: pd.Index) -> Float[np.ndarray, 
         )
     absent = attributes.difference(costs.index, sort=False)
     if len(absent):
-        raise ValueError(f"costs: attribute {plain(absent[0])!r} has none")
+        raise ValueError(f"costs: attribute {plain(absent[0])!r} has none; expected one for each")
     values = _numbers(costs.reindex(attributes), "costs", Where(), list(map(repr, attributes)))
     wrong = np.flatnonzero(~(values > 0))
     if len(wrong):
@@ -422,5 +425,7 @@ def _target_series(y: Any, judgements: Judgements) -> pd.Series:
         )
     values = pd.Series(np.asarray(y).ravel() if np.ndim(y) == 2 else np.asarray(y))
     if len(values) != judgements.n_objects:
-        raise ValueError(f"y has {len(values)} targets for {judgements.n_objects} objects")
+        raise ValueError(
+            f"y has {len(values)} targets for {judgements.n_objects} objects; expected one for each"
+        )
     return values

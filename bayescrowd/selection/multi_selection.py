@@ -23,7 +23,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from bayescrowd.parameters import NonNegative, Positive
+from bayescrowd.parameters import Count, NonNegative, Positive, checked
 from bayescrowd.selection.judgements import Costs, Judgements, as_judgements, class_target
 from bayescrowd.selection.repeat_moments import Average, centre, object_averages
 from bayescrowd.selection.repeat_paths import (
@@ -160,7 +160,8 @@ class MultiSelection(RegressorMixin, _ByProjectedLoss):
         check_is_fitted(self)
         return posterior_of_selection(self, judgements, y, **options)
 
-    def plan(self, judgements: Any, y: Any, n_judgements: int, **options: Any) -> pd.DataFrame:
+    @checked
+    def plan(self, judgements: Any, y: Any, n_judgements: Count, **options: Any) -> pd.DataFrame:
         """How many judgements of each attribute of how many objects to learn from.
 
         Args:
@@ -237,6 +238,7 @@ class MultiSelectionClassifier(ClassifierMixin, _ByProjectedLoss):
         # Of two indicators each is one minus the other.
         return self._fitted(data, indicators[:, 1:] if len(self.classes_) == 2 else indicators)
 
+    @checked
     def refit(
         self: Classifier, judgements: Any, y: Any, *, budget: float | None = None
     ) -> Classifier:

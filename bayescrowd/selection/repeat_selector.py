@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from bayescrowd.parameters import check_parameters
+from bayescrowd.parameters import check_parameters, checked
 from bayescrowd.selection.judgements import (
     ROUNDING,
     Costs,
@@ -160,6 +160,7 @@ class RepeatSelector(BaseEstimator):
         data = as_judgements(judgements)
         return self._fitted(data, numeric_target(y, data)[:, None])
 
+    @checked
     def refit(self: Itself, judgements: Any, y: Any, *, budget: float | None = None) -> Itself:
         """Learn the predictor from objects that have as many judgements as were chosen.
 
@@ -194,6 +195,7 @@ class RepeatSelector(BaseEstimator):
         predicted = self._predictor.predict(averages, data.counts)[:, 0]
         return self._in_form(predicted, data, "prediction")
 
+    @checked
     def missing(self, judgements: Any, *, budget: float | None = None) -> pd.DataFrame:
         """The judgements that objects lack: object, attribute, judged, wanted, missing.
 
@@ -221,6 +223,7 @@ class RepeatSelector(BaseEstimator):
             return float((np.abs(errors) <= ROUNDING * magnitude).all())
         return float(1 - (errors**2).mean() / spread**2)
 
+    @checked
     def repeats_at(self, budget: float) -> pd.Series:
         """How often to ask for each attribute with this budget, zeros included.
 
@@ -233,6 +236,7 @@ class RepeatSelector(BaseEstimator):
         place = self.repeats_.index.searchsorted(budget * (1 + 1e-9), side="right") - 1
         return self.repeats_.iloc[int(place)]
 
+    @checked
     def shopping_list(self, budget: float | None = None) -> pd.DataFrame:
         """What to buy, by attribute, most useful first.
 

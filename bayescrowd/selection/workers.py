@@ -162,13 +162,15 @@ class MutualInformationSelector(BaseEstimator):
         self.selected_ = self.ranking_[chosen[self._order]]
         return self
 
-    def members(self, n_features: int) -> pd.Index:
+    @checked
+    def members(self, n_features: Count) -> pd.Index:
         """The features that would be selected if so many were asked for."""
         check_is_fitted(self)
         if not 1 <= n_features <= len(self.features_):
             raise ValueError(f"n_features={n_features}: expected 1 to {len(self.features_)}")
         return self.features_.take(np.sort(self._members(n_features)))
 
+    @checked
     def get_support(self, indices: bool = False) -> Bool[np.ndarray, " feature"] | Any:
         """Which features are selected: a mask, or their positions."""
         check_is_fitted(self)

@@ -176,9 +176,9 @@ def test_published_errors(published, name, error):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"x": -1.0}, "weight -1.0 of worker 'x': expected a finite number >= 0"),
-        ({"y": float("nan")}, "weight nan of worker 'y'"),
-        ({"y": float("inf")}, "weight inf of worker 'y'"),
+        ({"x": -1.0}, r"weights\['x'\]=-1.0: expected a finite number >= 0"),
+        ({"y": float("nan")}, r"weights\['y'\]=nan: expected a finite number"),
+        ({"y": float("inf")}, r"weights\['y'\]=inf: expected a finite number"),
         ({"nobody": 1.0}, "weights name worker 'nobody', who has no labels here"),
     ],
 )

@@ -178,3 +178,22 @@ def test_existing_files_are_not_overwritten(folder, capsys):
 def test_help(capsys):
     assert main(["multiselect", "--help"]) == 0
     assert "shopping list" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [[], ["--raw-cells"]])
+def test_cells_that_spreadsheets_would_run(folder, capsys, flags):
+    mark = "'" if flags else ""
+    for name in ("judgements", "costs"):
+        table = pd.read_csv(f"{name}.csv")
+        table["attribute"] = table["attribute"].replace({"round": "'=round", "bright": "+bright"})
+        table.to_csv(f"{name}.csv", index=False)
+    for name in ("judgements", "targets"):
+        table = pd.read_csv(f"{name}.csv", dtype={"object": str})
+        table["object"] = table["object"].replace({"7": "'=7"})
+        table.to_csv(f"{name}.csv", index=False)
+    options = ["--budget", "8", "--costs", "costs.csv", "--draws", "0", "--out", "list.csv"]
+    assert main(["multiselect", *BOTH, *options, "--json", *flags]) == 0
+    bought = {row["attribute"] for row in json.loads(capsys.readouterr().out)["shopping_list"]}
+    assert {f"{mark}=round", "+bright"} <= bought
+    written = set(pd.read_csv("list.csv")["attribute"])
+    assert written == {"'=round", "+bright" if flags else "'+bright"} | (written & {"old"})

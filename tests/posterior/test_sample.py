@@ -234,11 +234,12 @@ BAD = [
     ({"init": pd.DataFrame({"a": [1.0]})}, ValueError, "a probability for each task and class"),
     ({"init": pd.DataFrame(np.nan, SMALL.tasks, SMALL.classes)}, ValueError, "a probability for"),
     ({"init": pd.DataFrame(0.0, SMALL.tasks, SMALL.classes)}, ValueError, "a probability for"),
-    ({"prior": dawid_skene.Prior(prevalence=0.0)}, ValueError, "gives no distribution"),
+    ({"prior": dawid_skene.Prior(prevalence=0.0)}, ValueError, "prior.prevalence=0.0: expected"),
+    ({"prior": dawid_skene.Prior(prevalence=1e-60)}, ValueError, "gives no distribution"),
     ({"prior": dawid_skene.Prior(prevalence=float("nan"))}, ValueError, "prior.prevalence=nan"),
     ({"prior": dawid_skene.Prior(accuracy=float("inf"))}, ValueError, "prior.accuracy=inf"),
-    ({"prior": dawid_skene.Prior(prevalence=-1.0)}, ValueError, "gives no distribution"),
-    ({"prior": dawid_skene.Prior(accuracy=1.5)}, ValueError, "gives no distribution"),
+    ({"prior": dawid_skene.Prior(prevalence=-1.0)}, ValueError, "prior.prevalence=-1.0: exp"),
+    ({"prior": dawid_skene.Prior(accuracy=1.5)}, ValueError, "prior.accuracy=1.5: expected"),
     ({"prior": one_coin.Prior()}, TypeError, "expected bayescrowd.models.dawid_skene.Prior"),
 ]
 
