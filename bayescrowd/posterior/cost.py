@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
+
+import jax
 
 from bayescrowd.memory import check_fits
 from bayescrowd.posterior.chains import BLOCK
@@ -41,14 +44,22 @@ def sampling_bytes(
     """
     n_items, n_workers, n_classes = problem.sizes
     per_draw = float(n_classes**2 + (n_items if keep_log_likelihood else 0))
-    for dims in problem.dims.values():
-        entries = 1.0
-        for dim in dims:
-            entries *= len(problem.coords[dim])
-        per_draw += entries
+    per_draw += sum(float(math.prod(shape)) for shape in _shapes(problem).values())
     kept = chains * per_draw * (COPIES_OF_DRAWS * draws + COPIES_OF_BLOCK * BLOCK)
     matrices = COPIES_OF_MATRICES * float(n_workers) * n_classes**2
     return _BYTES * (kept + matrices + 4.0 * chains * n_items * n_classes)
+
+
+def _shapes(problem: CrowdProblem) -> dict[str, tuple[int, ...]]:
+    """Shape of each parameter, from a draw of the prior that is traced and never made."""
+    design = (problem.data.item, problem.data.worker)
+    drawn = jax.eval_shape(
+        lambda key: problem.model.simulate(
+            key, *design, **problem.sizes._asdict(), prior=problem.prior
+        ).params._asdict(),
+        jax.random.key(0),
+    )
+    return {name: drawn[name].shape for name in problem.dims}
 
 
 def check_memory(

@@ -2,6 +2,7 @@
 
 import logging
 
+import jax
 import numpy as np
 import pytest
 
@@ -32,6 +33,20 @@ def test_draws_have_the_size_that_is_counted(ann, name, monkeypatch):
     n_bytes += group_of(post, "log_likelihood")["labels"].nbytes
     agreement = 2 * 10 * 3**2 * 4
     assert more - fewer == n_bytes + agreement
+
+
+@pytest.mark.parametrize("name", ["ability_dawid_skene", "item_difficulty", "worker_types"])
+def test_axes_without_ids_are_counted(ann, name, monkeypatch):
+    """Types of workers and difficulties of tasks are no axes of the labels."""
+    model = getattr(bc.models, name)
+    problem = crowd_problem(model, ann, model.Prior())
+    monkeypatch.setattr(cost, "COPIES_OF_DRAWS", 1)
+    shapes = {"chains": 2, "keep_log_likelihood": False}
+    more, fewer = (cost.sampling_bytes(problem, draws=n, **shapes) for n in (30, 20))
+    design = (problem.data.item, problem.data.worker)
+    drawn = model.simulate(jax.random.key(0), *design, **problem.sizes._asdict())
+    n_entries = sum(getattr(drawn.params, site).size for site in problem.dims)
+    assert more - fewer == 2 * 10 * 4 * (n_entries + 3**2)
 
 
 def test_a_thousand_classes_are_refused_with_the_size():

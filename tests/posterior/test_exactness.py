@@ -11,7 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import gammaln, logsumexp
+from scipy.stats import beta
 
 import bayescrowd as bc
 from bayescrowd.models import dawid_skene, mace, one_coin
@@ -183,19 +185,33 @@ def test_labels_have_the_enumerated_probabilities(posterior, model, method):
     np.testing.assert_allclose(bc.label_posterior(post), draws.mean(axis=(0, 1)), atol=1e-5)
 
 
-@pytest.mark.slow
-def test_gibbs_and_nuts_have_the_same_quantiles(posterior):
-    # the share of one sampler's draws below the other's quartiles, in standard errors of both
-    gibbs, nuts = (
-        group_of(posterior(dawid_skene, method), "posterior")["confusion"].to_numpy()
-        for method in ("gibbs", "nuts")
-    )
+def diagonal_betas():
+    """Weight of each term, and the beta distributions of P(j | j) of each worker in it."""
+    prior = dawid_skene.Prior()
+    right, wrong = prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4
+    weights, shapes = [], []
+    for weight, truth, _ in dawid_skene_terms():
+        counts = np.zeros((N_WORKERS, 2, 2))
+        np.add.at(counts, (WORKER, truth[ITEM], LABEL), 1)
+        n_right = np.einsum("kjj->kj", counts)
+        weights.append(weight)
+        shapes.append((n_right + right, counts.sum(axis=2) - n_right + wrong))
+    return np.exp(np.array(weights) - logsumexp(weights)), np.array(shapes)
+
+
+@pytest.mark.parametrize("method", ["gibbs", pytest.param("nuts", marks=pytest.mark.slow)])
+def test_draws_have_the_enumerated_quartiles(posterior, method):
+    weights, shapes = diagonal_betas()
+    draws = group_of(posterior(dawid_skene, method), "posterior")["confusion"].to_numpy()
     for k, j in product(range(N_WORKERS), range(2)):
+
+        def share(cut, a=shapes[:, 0, k, j], b=shapes[:, 1, k, j]):
+            return weights @ beta.cdf(cut, a, b)
+
         for quantile in (0.25, 0.5, 0.75):
-            cut = np.quantile(gibbs[..., k, j, j], quantile)
-            below = [(draws[..., k, j, j] < cut).astype(float) for draws in (gibbs, nuts)]
-            error = np.hypot(*(errors_of_means(b[..., None])[0] for b in below))
-            assert abs(below[0].mean() - below[1].mean()) < N_ERRORS * error
+            cut = brentq(lambda x, share=share, q=quantile: share(x) - q, 1e-9, 1 - 1e-9)
+            below = (draws[..., k, j, j] < cut).astype(float)
+            assert_means(below[..., None], np.array([quantile]))
 
 
 def test_control_the_posterior_of_another_prior_is_told_apart(posterior):
