@@ -91,9 +91,16 @@ class EMAggregator(Aggregator):
 
     @abstractmethod
     def _maximised(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+        self,
+        symbols: Symbols,
+        counts: Float[np.ndarray, "symbol cls"],
+        centre: Any,
+        out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> Maximised:
-        """Rows from expected counts and the crowd's mean of the M-step before, None at first."""
+        """Rows from expected counts and the crowd's mean of the M-step before, None at first.
+
+        The table may be written into `out`.
+        """
 
     @abstractmethod
     def _worker_rows(
@@ -144,7 +151,10 @@ class EMAggregator(Aggregator):
         centre = None
         if previous is not None and previous.parameters is not None:
             centre = previous.parameters.centre
-        found = self._maximised(symbols, sweep.counts, centre)
+        # Nobody reads the table before once this one is made: with many classes, a third table at
+        # a time would take half as much memory again.
+        room = None if previous is None else previous.log_table
+        found = self._maximised(symbols, sweep.counts, centre, out=room)
         n_classes = len(sweep.class_counts)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
@@ -216,7 +226,11 @@ class DawidSkene(EMAggregator):
     _model_name = "dawid_skene"
 
     def _maximised(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+        self,
+        symbols: Symbols,
+        counts: Float[np.ndarray, "symbol cls"],
+        centre: Any,
+        out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> Maximised:
         n_classes = symbols.n_classes
         base = {
@@ -225,7 +239,7 @@ class DawidSkene(EMAggregator):
             "pooled": None,
         }[self.smoothing]
         found = smoothed_pairs(
-            symbols, counts, base=base, pseudo_counts=self.pseudo_counts, centre=centre
+            symbols, counts, base=base, pseudo_counts=self.pseudo_counts, centre=centre, out=out
         )
         return Maximised(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
 

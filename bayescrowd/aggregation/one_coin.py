@@ -74,7 +74,11 @@ class OneCoinDawidSkene(EMAggregator):
         )
 
     def _maximised(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+        self,
+        symbols: Symbols,
+        counts: Float[np.ndarray, "symbol cls"],
+        centre: Any,
+        out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> Maximised:
         n_classes, n_workers = symbols.n_classes, symbols.n_workers
         at_label = np.arange(len(symbols)), symbols.label
@@ -92,7 +96,8 @@ class OneCoinDawidSkene(EMAggregator):
         )
         log_right, log_wrong = smoothed.log_rows[:, 0].T
         log_wrong = log_wrong - np.log(n_classes - 1)
-        log_table = np.repeat(log_wrong[symbols.worker][:, None], n_classes, axis=1)
+        log_table = np.empty(counts.shape) if out is None else out
+        log_table[:] = log_wrong[symbols.worker][:, None]
         log_table[at_label] = log_right[symbols.worker]
         return Maximised(log_table, (log_right, log_wrong), smoothed.penalty, smoothed.centre)
 

@@ -120,6 +120,7 @@ def smoothed_pairs(
     base: Float[np.ndarray, "cls observed"] | None,
     pseudo_counts: float,
     centre: Float[np.ndarray, "cls observed"] | None,
+    out: Float[np.ndarray, "symbol cls"] | None = None,
 ) -> SmoothedPairs:
     """What `smoothed_rows` gives, for the pairs of a worker and a label that occur.
 
@@ -132,6 +133,7 @@ def smoothed_pairs(
         base: as for `smoothed_rows`.
         pseudo_counts: as for `smoothed_rows`.
         centre: as for `smoothed_rows`.
+        out: where the logs are written; None: into a new array.
     """
     n_classes = symbols.n_classes
     pooled = base is None
@@ -140,9 +142,11 @@ def smoothed_pairs(
     totals = symbols.by_worker(counts)
     if pseudo_counts == 0:
         uniform = np.full((n_classes, n_classes), 1.0 / n_classes)
-        log_rows, scale = log_pulled(symbols, counts, totals, base=uniform, strength=0.0)
+        log_rows, scale = log_pulled(symbols, counts, totals, base=uniform, strength=0.0, out=out)
         return SmoothedPairs(log_rows, scale, uniform, 0.0, None)
-    log_rows, scale = log_pulled(symbols, counts, totals, base=base, strength=pseudo_counts)
+    log_rows, scale = log_pulled(
+        symbols, counts, totals, base=base, strength=pseudo_counts, out=out
+    )
     total_log, n_active = _summed_logs(symbols, log_rows, totals, base, pseudo_counts)
     if not pooled:
         penalty = pseudo_counts * float((base * total_log).sum())
@@ -161,16 +165,18 @@ def log_pulled(
     *,
     base: Float[np.ndarray, "cls observed"],
     strength: float,
+    out: Float[np.ndarray, "symbol cls"] | None = None,
 ) -> tuple[Float[np.ndarray, "symbol cls"], Float[np.ndarray, "worker cls"]]:
     """log of (counts + s B) / (n + s) for the pairs that occur, and s / (n + s).
 
-    A row without counts is the base, with pseudo-counts or without.
+    A row without counts is the base, with pseudo-counts or without. The logs are written into `out`
+    if it is given.
     """
     # Without pseudo-counts, one stands in where a row is empty.
     added = np.where(totals > 0, 0.0, 1.0) if strength == 0 else np.full((1, 1), strength)
     given = totals + added
     pseudo = np.ascontiguousarray(base.T) * (strength if strength > 0 else 1.0)
-    log_rows = np.empty(counts.shape)
+    log_rows = np.empty(counts.shape) if out is None else out
     for part in blocks(len(counts), counts.shape[1]):
         worker = symbols.worker[part]
         # take with clip, which is twice as fast as an index for rows as short as these

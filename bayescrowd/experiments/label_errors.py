@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import NamedTuple
 
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.protocol import Aggregator
+from bayescrowd.annotations import Annotations
 from bayescrowd.dataset import Dataset
 from bayescrowd.datasets import load_dataset
 from bayescrowd.metrics import error_rate
 
-__all__ = ["CROWDS", "Crowd", "label_error", "loaded_crowd", "settings_of"]
+__all__ = ["CROWDS", "Crowd", "fitted_probas", "label_error", "loaded_crowd", "settings_of"]
 
 
 class Crowd(NamedTuple):
@@ -40,6 +43,16 @@ CROWDS = (
 def loaded_crowd(name: str) -> Dataset:
     """The crowd, read once."""
     return load_dataset(name)
+
+
+def fitted_probas(estimator: Aggregator, labels: Annotations) -> pd.DataFrame:
+    """P(class) of each task with the settings of a paper.
+
+    That few iterations do not settle, or that moments are weak, is part of what a table shows.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit_predict_proba(labels)
 
 
 def label_error(probas: pd.DataFrame, name: str) -> float:

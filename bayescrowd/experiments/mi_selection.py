@@ -11,21 +11,19 @@ The authors score web on all its 2,665 tasks and take the 12 without a truth for
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.majority import MajorityVote
 from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.aggregation.spectral import SpectralDawidSkene
 from bayescrowd.annotations import Annotations
-from bayescrowd.experiments.label_errors import CROWDS, loaded_crowd
+from bayescrowd.experiments.label_errors import CROWDS, fitted_probas, loaded_crowd
 from bayescrowd.metrics import error_rate
 from bayescrowd.selection.workers import MutualInformationSelector, supervised_ranking
 
@@ -96,9 +94,6 @@ def top_workers(name: str, ranking: pd.Index, n_workers: int) -> Annotations:
 
 def error_of(method: Aggregator, labels: Annotations, truth: pd.Series) -> float:
     """Expected percentage of wrong labels; a task without labels is a tie of all classes."""
-    with warnings.catch_warnings():
-        # Too few workers for three groups: the method then is EM from the votes.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        probas = method.fit_predict_proba(labels)
+    probas = fitted_probas(method, labels)  # with too few workers for three groups, EM from votes
     probas.loc[labels.labels_per_task == 0] = np.nan
     return 100 * error_rate(probas, truth)

@@ -28,6 +28,7 @@ from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, P
 from bayescrowd.experiments.label_errors import (
     CROWDS,
     Crowd,
+    fitted_probas,
     label_error,
     loaded_crowd,
     settings_of,
@@ -87,7 +88,7 @@ def _measure(part: str, seed: int) -> dict[CellId, float]:
         else:
             estimator = _mv_ds(lifted(MajorityVote().fit(ann).confusions_, threshold), n_iter)
         id_ = _id(crowd, method, n_iter, threshold)
-        errors[id_] = label_error(estimator.fit_predict_proba(ann), crowd.name)
+        errors[id_] = label_error(fitted_probas(estimator, ann), crowd.name)
     return errors
 
 

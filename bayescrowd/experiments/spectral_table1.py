@@ -21,7 +21,13 @@ from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.aggregation.singular_vectors import EigenRatio, GhoshSVD
 from bayescrowd.aggregation.spectral import SpectralDawidSkene
 from bayescrowd.experiments.experiment import Cell, CellId, Experiment, Part
-from bayescrowd.experiments.label_errors import CROWDS, label_error, loaded_crowd, settings_of
+from bayescrowd.experiments.label_errors import (
+    CROWDS,
+    fitted_probas,
+    label_error,
+    loaded_crowd,
+    settings_of,
+)
 from bayescrowd.experiments.outcome import Outcome
 from bayescrowd.experiments.pictures import draw_table
 
@@ -79,7 +85,7 @@ _PARTS = {f"{crowd.title}, {method}": (crowd, method) for crowd in CROWDS for me
 
 def _measure(part: str, seed: int) -> dict[CellId, float]:
     crowd, method = _PARTS[part]
-    probas = METHODS[method](seed).fit_predict_proba(loaded_crowd(crowd.name).annotations)
+    probas = fitted_probas(METHODS[method](seed), loaded_crowd(crowd.name).annotations)
     return {CellId(crowd.title, method): label_error(probas, crowd.name)}
 
 

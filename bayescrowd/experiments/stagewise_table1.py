@@ -17,7 +17,12 @@ from matplotlib.figure import Figure
 
 from bayescrowd.annotations import Annotations
 from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, Part
-from bayescrowd.experiments.label_errors import label_error, loaded_crowd, settings_of
+from bayescrowd.experiments.label_errors import (
+    fitted_probas,
+    label_error,
+    loaded_crowd,
+    settings_of,
+)
 from bayescrowd.experiments.outcome import Outcome
 from bayescrowd.experiments.pictures import draw_table
 from bayescrowd.experiments.spectral_table1 import METHODS
@@ -71,12 +76,11 @@ def _measure(part: str, seed: int) -> dict[CellId, float]:
     title, method = part.split(", ", 1)
     ann, name, n_classes = crowd_of_table1(title), _NAMES[title], _N_CLASSES[title]
     if method == SPEC_EM:
-        probas = METHODS["Opt-D&S"](seed).fit_predict_proba(ann)
+        probas = fitted_probas(METHODS["Opt-D&S"](seed), ann)
         return {CellId(SPEC_EM, title): label_error(probas, name)}
     if method == MV_EM:
-        return {
-            CellId(MV_EM, title): label_error(METHODS["MV-D&S"](seed).fit_predict_proba(ann), name)
-        }
+        probas = fitted_probas(METHODS["MV-D&S"](seed), ann)
+        return {CellId(MV_EM, title): label_error(probas, name)}
     refined = stagewise(n_classes, refine=True).fit(ann)
     grown = stagewise(n_classes, predict_with="informative").fit(ann)
     return {

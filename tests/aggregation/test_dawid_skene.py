@@ -610,8 +610,11 @@ def test_new_annotations_with_fewer_or_other_classes_are_recoded():
     assert list(frame.columns) == ["a", "b", "c"]
 
 
-def test_gold_must_name_known_tasks_and_classes():
-    with pytest.raises(ValueError, match="gold names task 7"):
-        bc.DawidSkene().fit(PAPER, {7: "a"})
-    with pytest.raises(ValueError, match="gold names class 'z'"):
-        bc.DawidSkene().fit(PAPER, {1: "z"})
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [({7: "a"}, "1 of 1 gold task has no labels"), ({1: "z"}, "nobody chose the class 'z'")],
+)
+def test_gold_that_does_not_fit_is_reported_and_left_out(gold, message):
+    with pytest.warns(bc.TruthWarning, match=message):
+        est = bc.DawidSkene().fit(PAPER, gold)
+    pd.testing.assert_frame_equal(est.probas_, bc.DawidSkene().fit(PAPER).probas_)

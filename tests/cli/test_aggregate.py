@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
+from bayescrowd.aggregation import protocol
 from bayescrowd.cli import main
 from bayescrowd.cli.arguments import METHODS
 
@@ -237,9 +238,7 @@ def test_stopping_early_is_said(bluebird, capsys):
 
 def test_seed_and_restarts_reach_the_estimator(folder, monkeypatch):
     seen = {}
-    monkeypatch.setattr(
-        bc.DawidSkene, "_check_parameters", lambda self: seen.update(self.get_params())
-    )
+    monkeypatch.setattr(protocol, "check_parameters", lambda est: seen.update(est.get_params()))
     options = ["--method", "dawid-skene", "--seed", "5", "--n-init", "3", "--n-iter", "40"]
     assert main(["aggregate", "labels.csv", *options]) == 0
     assert (seen["seed"], seen["n_init"], seen["n_iter"]) == (5, 3, 40)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -38,9 +37,16 @@ def refused(capsys, *arguments):
     return captured.err.rstrip("\n")
 
 
-def process(*arguments, **options):
+def process(*arguments, most_bytes=None, **options):
+    """Run a command of its own, with files of at most so many bytes."""
+    limited = (
+        "import resource, sys; from bayescrowd.cli import main; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes})); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = ["-m", "bayescrowd"] if most_bytes is None else ["-c", limited]
     return subprocess.run(
-        [sys.executable, "-m", "bayescrowd", *arguments],
+        [sys.executable, *command, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -173,12 +179,8 @@ def crowd_file(folder, n_tasks=2_000):
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "out.csv.gz"])
 def test_a_full_disk_names_the_file_and_leaves_nothing(folder, name):
     crowd_file(folder)
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
-
     before = set(os.listdir(folder))
-    done = process("aggregate", "many.csv", *QUICK, "--out", name, preexec_fn=limit)
+    done = process("aggregate", "many.csv", *QUICK, "--out", name, most_bytes=1_000)
     assert (done.returncode, done.stderr) == (2, f"bayescrowd: {name}: file too large\n")
     assert set(os.listdir(folder)) == before
 

@@ -49,6 +49,8 @@ def test_row_order_makes_no_difference(awkward):
     assert group_of(one, "posterior").equals(group_of(other, "posterior"))
 
 
+# The crowd is too small for the moments of the spectral start.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_model_and_start_are_those_of_the_estimator(crowd, monkeypatch, name):
     asked = []
