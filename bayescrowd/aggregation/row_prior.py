@@ -70,10 +70,19 @@ class PulledDawidSkene(DawidSkene):
         self.base = base
 
     def _maximised(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], centre: Any
+        self,
+        symbols: Symbols,
+        counts: Float[np.ndarray, "symbol cls"],
+        centre: Any,
+        out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> Maximised:
         found = smoothed_pairs(
-            symbols, counts, base=self.base, pseudo_counts=self.pseudo_counts, centre=centre
+            symbols,
+            counts,
+            base=self.base,
+            pseudo_counts=self.pseudo_counts,
+            centre=centre,
+            out=out,
         )
         return Maximised(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
 
