@@ -15,11 +15,15 @@ from scipy.optimize import linear_sum_assignment
 from bayescrowd.aggregation.orthogonal_tensor import symmetrised, tensor_power
 from bayescrowd.aggregation.worker_groups import N_GROUPS, group_votes
 from bayescrowd.annotations import Annotations
+from bayescrowd.memory import check_fits
 
 __all__ = ["DegenerateMoments", "SpectralStart", "spectral_start"]
 
 _MAX_CLASSES = 100
 """Third moments have n_classes ** 3 entries, and the power method visits all of them per step."""
+
+_MATRIX_TABLES = 4
+"""Tables of all workers' matrices that exist at the same time, by measurement."""
 
 _SINGULAR = 1e-10
 """Singular values below this share of the largest are zero."""
@@ -55,6 +59,7 @@ def spectral_start(
 
     Raises:
         DegenerateMoments: the moments of these groups do not determine the matrices.
+        ValueError: the matrices of all workers do not fit into memory.
     """
     n_classes = ann.n_classes
     if n_classes > _MAX_CLASSES:
@@ -68,6 +73,11 @@ def spectral_start(
     third_moment = _third_moment(votes)
     factors = [_factors_of_view(rng, c, pair_moments, third_moment) for c in range(N_GROUPS)]
     columns, priors = _aligned(factors, pair_moments)
+    check_fits(
+        _MATRIX_TABLES * 8.0 * ann.n_workers * n_classes**2,
+        f"starting matrices of {ann.n_workers:,} workers and {n_classes:,} classes",
+        "DawidSkene starts from votes and needs no table of them",
+    )
     confusions = np.empty((ann.n_workers, n_classes, n_classes))
     for group in range(N_GROUPS):
         mine = groups == group

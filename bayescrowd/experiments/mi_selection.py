@@ -42,7 +42,9 @@ __all__ = [
 _EM: dict[str, Any] = {"pseudo_counts": 0.0, "n_iter": 100, "tol": 0.0}
 
 METHODS: dict[str, Callable[[int], Aggregator]] = {
-    "OPT-D&S": lambda seed: SpectralDawidSkene(start="spectral", clip=0.01, seed=seed, **_EM),
+    "OPT-D&S": lambda seed: SpectralDawidSkene(
+        start="spectral", smoothing="diagonal", clip=0.01, seed=seed, **_EM
+    ),
     "MV": lambda seed: MajorityVote(seed=seed),
     "MV+EM": lambda seed: DawidSkene(seed=seed, **_EM),
 }

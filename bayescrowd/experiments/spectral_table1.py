@@ -47,7 +47,9 @@ _EM: dict[str, Any] = {
 """EM as in the authors' program."""
 
 METHODS: dict[str, Callable[[int], Aggregator]] = {
-    "Opt-D&S": lambda seed: SpectralDawidSkene(start="spectral", clip=1e-6, seed=seed, **_EM),
+    "Opt-D&S": lambda seed: SpectralDawidSkene(
+        start="spectral", smoothing="diagonal", clip=1e-6, seed=seed, **_EM
+    ),
     "MV-D&S": lambda seed: DawidSkene(seed=seed, **_EM),
     "Majority Voting": lambda seed: MajorityVote(seed=seed),
     "KOS": lambda seed: KOS(variant="svd", seed=seed),
