@@ -18,8 +18,9 @@ Workers, whose values are the classes, take the models of the default aggregator
 average over the classes that each of them finds, with its weights. A worker is described twice: by
 one accuracy, and by a matrix that is pulled toward the crowd's errors at the worker's ability. The
 two are weighted as the default weighs models with one accuracy against the others, by how well they
-predict held-out labels. Other
-features take a mixture of discrete product distributions, and rows that are pulled toward the
+predict held-out labels.
+
+Other features take a mixture of discrete product distributions, and rows that are pulled toward the
 feature's own shares: P(v | k) = (n_kv + s P(v)) / (n_k + s). The strength s maximises the
 Dirichlet-multinomial evidence of each feature; where that is s = inf, the feature says nothing.
 
