@@ -232,16 +232,23 @@ class DawidSkene(EMAggregator):
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> Maximised:
-        n_classes = symbols.n_classes
-        base = {
-            "flat": np.full((n_classes, n_classes), 1.0 / n_classes),
-            "diagonal": np.eye(n_classes),
-            "pooled": None,
-        }[self.smoothing]
         found = smoothed_pairs(
-            symbols, counts, base=base, pseudo_counts=self.pseudo_counts, centre=centre, out=out
+            symbols,
+            counts,
+            base=self._base(symbols.n_classes),
+            pseudo_counts=self.pseudo_counts,
+            centre=centre,
+            out=out,
         )
         return Maximised(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
+
+    def _base(self, n_classes: int) -> Float[np.ndarray, "cls observed"] | None:
+        """Where the pseudo-counts of each row go; None: toward the crowd's mean row."""
+        if self.smoothing == "pooled":
+            return None
+        if self.smoothing == "diagonal":
+            return np.eye(n_classes)
+        return np.full((n_classes, n_classes), 1.0 / n_classes)
 
     def _worker_rows(
         self,

@@ -35,9 +35,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from bayescrowd.aggregation.dawid_skene import DawidSkene, Maximised
+from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.empirical_bayes import row_evidence
-from bayescrowd.aggregation.smoothing import smoothed_pairs
 from bayescrowd.aggregation.symbols import Symbols
 from bayescrowd.annotations import Annotations
 
@@ -72,22 +71,8 @@ class PulledDawidSkene(DawidSkene):
         super().__init__(**parameters)
         self.base = base
 
-    def _maximised(
-        self,
-        symbols: Symbols,
-        counts: Float[np.ndarray, "symbol cls"],
-        centre: Any,
-        out: Float[np.ndarray, "symbol cls"] | None = None,
-    ) -> Maximised:
-        found = smoothed_pairs(
-            symbols,
-            counts,
-            base=self.base,
-            pseudo_counts=self.pseudo_counts,
-            centre=centre,
-            out=out,
-        )
-        return Maximised(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
+    def _base(self, n_classes: int) -> Float[np.ndarray, "cls observed"]:
+        return self.base
 
     def _interchangeable(self, n_classes: int) -> bool:
         return self.pseudo_counts == 0
