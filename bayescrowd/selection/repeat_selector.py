@@ -376,8 +376,8 @@ class RepeatSelector(BaseEstimator):
         if not is_feasible.all():
             self.projection_problem_ = (
                 f"from a budget of {loss.index[~is_feasible][0]:g} on the projected loss is "
-                f"negative: the judgements would explain {1 - loss.iloc[-1] / loss.iloc[0]:.0%} of "
-                f"the target's variance, because {self._cause_of_infeasibility()}"
+                f"negative: the judgements would explain {1 - loss.iloc[-1] / loss.iloc[0]:.4g} "
+                f"times the target's variance, because {self._cause_of_infeasibility()}"
             )
             warnings.warn(
                 f"{self.projection_problem_}. It is NaN there; {self._cure_of_infeasibility()}",
