@@ -171,7 +171,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     plane = figure.add_subplot(1, 2, 2)
     lines = plane.contour(across, along, nats, levels=[0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
     plane.clabel(lines, fontsize=7)
-    plane.plot(SADDLE, SADDLE, "o", color="red", label="saddle; no information along the grey lines")
+    plane.plot(SADDLE, SADDLE, "o", color="red", label="saddle; no information on grey lines")
     plane.axvline(SADDLE, color="#BBBBBB", linewidth=0.8)
     plane.axhline(SADDLE, color="#BBBBBB", linewidth=0.8)
     plane.set_aspect("equal")
