@@ -266,7 +266,7 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
             f"largest difference {np.abs(values[ONE]).max():.0e} nats",
         ),
         Claim(
-            "the sum over pairs (10) is G to within a tenth",
+            "the sum over pairs (10) approximates G, which we take to mean within a tenth",
             bool(np.abs(ratio - 1).max() <= 0.1),
             f"pairs are {ratio.min():.2f} to {ratio.max():.2f} times G, median "
             f"{np.median(ratio):.2f}",

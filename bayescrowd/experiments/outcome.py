@@ -197,7 +197,7 @@ def _joined(columns: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _number(cell: Cell, value: float) -> str:
-    return f"{value:.{cell.decimals}f}"
+    return f"{round(value, cell.decimals) + 0.0:.{cell.decimals}f}"  # rounding noise has no sign
 
 
 def _text_row(outcome: Outcome, is_mean: bool) -> tuple[str, ...]:

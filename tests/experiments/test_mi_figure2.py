@@ -24,6 +24,7 @@ from bayescrowd.experiments.mi_figure2 import (
     negative_entropy,
     random_mixture,
 )
+from bayescrowd.experiments.outcome import _number
 
 SIZES = [(2, 2), (2, 3, 2), (3, 2, 2, 2)]
 
@@ -218,7 +219,7 @@ def test_what_holds_and_what_does_not(tmp_path):
     claims = {claim.text: claim.holds for claim in EXPERIMENT.claims(outcomes)}
     assert len(claims) == 6
     assert [text for text, holds in claims.items() if not holds] == [
-        "the sum over pairs (10) is G to within a tenth"
+        "the sum over pairs (10) approximates G, which we take to mean within a tenth"
     ]
     assert (tmp_path / "mi-figure2.png").stat().st_size > 10_000
 
@@ -230,3 +231,9 @@ def test_control_a_step_too_far_is_noticed(tmp_path):
         for o in outcomes
     ]
     assert not EXPERIMENT.claims(wrong)[0].holds
+
+
+def test_rounding_noise_is_printed_without_a_sign():
+    cell = EXPERIMENT.cells[0]
+    assert _number(cell, -1e-17) == f"{0:.{cell.decimals}f}"
+    assert _number(cell, -0.5).startswith("-")
