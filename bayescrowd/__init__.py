@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 from bayescrowd._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from bayescrowd import agreement as agreement
     from bayescrowd import datasets as datasets
     from bayescrowd import metrics as metrics
     from bayescrowd import models as models
     from bayescrowd import plots as plots
     from bayescrowd import simulate as simulate
-    from bayescrowd.aggregation.auto import AutoAggregator as AutoAggregator
-    from bayescrowd.aggregation.auto import aggregate as aggregate
+    from bayescrowd.aggregation.auto.aggregator import AutoAggregator as AutoAggregator
+    from bayescrowd.aggregation.auto.aggregator import aggregate as aggregate
     from bayescrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
-    from bayescrowd.aggregation.empirical_bayes import (
-        EmpiricalBayesDawidSkene as EmpiricalBayesDawidSkene,
-    )
     from bayescrowd.aggregation.glad import GLAD as GLAD
     from bayescrowd.aggregation.kos import KOS as KOS
     from bayescrowd.aggregation.mace import MACE as MACE
@@ -29,110 +27,115 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.majority import Wawa as Wawa
     from bayescrowd.aggregation.mmsr import MMSR as MMSR
     from bayescrowd.aggregation.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
+    from bayescrowd.aggregation.shrunken.empirical_bayes import (
+        EmpiricalBayesDawidSkene as EmpiricalBayesDawidSkene,
+    )
+    from bayescrowd.aggregation.shrunken.worker_types import WorkerTypes as WorkerTypes
     from bayescrowd.aggregation.singular_vectors import EigenRatio as EigenRatio
     from bayescrowd.aggregation.singular_vectors import GhoshSVD as GhoshSVD
-    from bayescrowd.aggregation.spectral import SpectralDawidSkene as SpectralDawidSkene
-    from bayescrowd.aggregation.worker_types import WorkerTypes as WorkerTypes
+    from bayescrowd.aggregation.spectral.estimator import SpectralDawidSkene as SpectralDawidSkene
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
-    from bayescrowd.annotations import Annotations as Annotations
-    from bayescrowd.budgeted.bleafs import BLeafs as BLeafs
-    from bayescrowd.budgeted.curve import budget_curve as budget_curve
-    from bayescrowd.budgeted.lookahead import BudgetedSelection as BudgetedSelection
-    from bayescrowd.budgeted.planning import plan_budget as plan_budget
-    from bayescrowd.budgeted.rivals import BiasedRobin as BiasedRobin
-    from bayescrowd.budgeted.rivals import ExploreThenCommit as ExploreThenCommit
-    from bayescrowd.budgeted.rivals import PosteriorMeanGreedy as PosteriorMeanGreedy
-    from bayescrowd.budgeted.rivals import RoundRobin as RoundRobin
-    from bayescrowd.budgeted.rivals import TsGreedy as TsGreedy
-    from bayescrowd.budgeted.simulation import simulate_budget as simulate_budget
+    from bayescrowd.budgeted.evaluation.curve import budget_curve as budget_curve
+    from bayescrowd.budgeted.evaluation.planning import plan_budget as plan_budget
+    from bayescrowd.budgeted.evaluation.simulation import simulate_budget as simulate_budget
+    from bayescrowd.budgeted.policies.baselines import BiasedRobin as BiasedRobin
+    from bayescrowd.budgeted.policies.baselines import ExploreThenCommit as ExploreThenCommit
+    from bayescrowd.budgeted.policies.baselines import PosteriorMeanGreedy as PosteriorMeanGreedy
+    from bayescrowd.budgeted.policies.baselines import RoundRobin as RoundRobin
+    from bayescrowd.budgeted.policies.baselines import TsGreedy as TsGreedy
+    from bayescrowd.budgeted.policies.bleafs import BLeafs as BLeafs
+    from bayescrowd.budgeted.policies.lookahead import BudgetedSelection as BudgetedSelection
     from bayescrowd.budgeted.space import FeatureSpace as FeatureSpace
-    from bayescrowd.datasets import Dataset as Dataset
-    from bayescrowd.datasets import TableDataset as TableDataset
-    from bayescrowd.datasets import load_dataset as load_dataset
-    from bayescrowd.datasets import load_table as load_table
+    from bayescrowd.data.annotations import Annotations as Annotations
+    from bayescrowd.data.dataset import Dataset as Dataset
+    from bayescrowd.data.table_dataset import TableDataset as TableDataset
+    from bayescrowd.data.truth import TruthWarning as TruthWarning
+    from bayescrowd.datasets.registry import load_dataset as load_dataset
+    from bayescrowd.datasets.registry import load_table as load_table
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
+    from bayescrowd.io.reading import read_annotations as read_annotations
+    from bayescrowd.io.reading import read_truth as read_truth
     from bayescrowd.mixture.mdpd import MDPD as MDPD
-    from bayescrowd.mixture.stages import ExpensiveFitWarning as ExpensiveFitWarning
-    from bayescrowd.mixture.stagewise import StagewiseEM as StagewiseEM
+    from bayescrowd.mixture.stagewise import ExpensiveFitWarning as ExpensiveFitWarning
+    from bayescrowd.mixture.stagewise_estimator import StagewiseEM as StagewiseEM
     from bayescrowd.mixture.vote_start import WorseThanVotesWarning as WorseThanVotesWarning
     from bayescrowd.posterior.diagnostics import compare as compare
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
     from bayescrowd.posterior.sample import label_posterior as label_posterior
     from bayescrowd.posterior.sample import sample_posterior as sample_posterior
     from bayescrowd.posterior.workers import worker_posterior as worker_posterior
-    from bayescrowd.reading import read_annotations as read_annotations
-    from bayescrowd.reading import read_truth as read_truth
-    from bayescrowd.selection.averages import Averages as Averages
-    from bayescrowd.selection.averages import Copies as Copies
-    from bayescrowd.selection.multi_selection import MultiSelection as MultiSelection
-    from bayescrowd.selection.multi_selection import (
+    from bayescrowd.selection.repeats.averages import Averages as Averages
+    from bayescrowd.selection.repeats.averages import Copies as Copies
+    from bayescrowd.selection.repeats.multi_selection import MultiSelection as MultiSelection
+    from bayescrowd.selection.repeats.multi_selection import (
         MultiSelectionClassifier as MultiSelectionClassifier,
     )
-    from bayescrowd.selection.repeat_selector import (
+    from bayescrowd.selection.repeats.selector import (
         InfeasibleProjectionWarning as InfeasibleProjectionWarning,
     )
-    from bayescrowd.selection.selective import SelectiveDawidSkene as SelectiveDawidSkene
-    from bayescrowd.selection.workers import (
+    from bayescrowd.selection.workers.mutual_information import (
         MutualInformationSelector as MutualInformationSelector,
     )
-    from bayescrowd.selection.workers import selection_curve as selection_curve
-    from bayescrowd.truth import TruthWarning as TruthWarning
+    from bayescrowd.selection.workers.mutual_information import selection_curve as selection_curve
+    from bayescrowd.selection.workers.selective_dawid_skene import (
+        SelectiveDawidSkene as SelectiveDawidSkene,
+    )
 
-_SUBMODULES = ("datasets", "metrics", "models", "plots", "simulate")
+_SUBMODULES = ("agreement", "datasets", "metrics", "models", "plots", "simulate")
 
 _NAMES = {
-    "Annotations": "bayescrowd.annotations",
-    "AutoAggregator": "bayescrowd.aggregation.auto",
-    "Averages": "bayescrowd.selection.averages",
-    "BLeafs": "bayescrowd.budgeted.bleafs",
-    "BiasedRobin": "bayescrowd.budgeted.rivals",
-    "BudgetedSelection": "bayescrowd.budgeted.lookahead",
-    "Copies": "bayescrowd.selection.averages",
-    "Dataset": "bayescrowd.datasets",
+    "Annotations": "bayescrowd.data.annotations",
+    "AutoAggregator": "bayescrowd.aggregation.auto.aggregator",
+    "Averages": "bayescrowd.selection.repeats.averages",
+    "BLeafs": "bayescrowd.budgeted.policies.bleafs",
+    "BiasedRobin": "bayescrowd.budgeted.policies.baselines",
+    "BudgetedSelection": "bayescrowd.budgeted.policies.lookahead",
+    "Copies": "bayescrowd.selection.repeats.averages",
+    "Dataset": "bayescrowd.data.dataset",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
     "EigenRatio": "bayescrowd.aggregation.singular_vectors",
-    "EmpiricalBayesDawidSkene": "bayescrowd.aggregation.empirical_bayes",
-    "ExpensiveFitWarning": "bayescrowd.mixture.stages",
-    "ExploreThenCommit": "bayescrowd.budgeted.rivals",
+    "EmpiricalBayesDawidSkene": "bayescrowd.aggregation.shrunken.empirical_bayes",
+    "ExpensiveFitWarning": "bayescrowd.mixture.stagewise",
+    "ExploreThenCommit": "bayescrowd.budgeted.policies.baselines",
     "FeatureSpace": "bayescrowd.budgeted.space",
     "GLAD": "bayescrowd.aggregation.glad",
     "GhoshSVD": "bayescrowd.aggregation.singular_vectors",
-    "InfeasibleProjectionWarning": "bayescrowd.selection.repeat_selector",
+    "InfeasibleProjectionWarning": "bayescrowd.selection.repeats.selector",
     "KOS": "bayescrowd.aggregation.kos",
     "MACE": "bayescrowd.aggregation.mace",
     "MDPD": "bayescrowd.mixture.mdpd",
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
-    "MultiSelection": "bayescrowd.selection.multi_selection",
-    "MultiSelectionClassifier": "bayescrowd.selection.multi_selection",
-    "MutualInformationSelector": "bayescrowd.selection.workers",
+    "MultiSelection": "bayescrowd.selection.repeats.multi_selection",
+    "MultiSelectionClassifier": "bayescrowd.selection.repeats.multi_selection",
+    "MutualInformationSelector": "bayescrowd.selection.workers.mutual_information",
     "OneCoinDawidSkene": "bayescrowd.aggregation.one_coin",
-    "PosteriorMeanGreedy": "bayescrowd.budgeted.rivals",
-    "RoundRobin": "bayescrowd.budgeted.rivals",
-    "SelectiveDawidSkene": "bayescrowd.selection.selective",
-    "SpectralDawidSkene": "bayescrowd.aggregation.spectral",
-    "StagewiseEM": "bayescrowd.mixture.stagewise",
-    "TableDataset": "bayescrowd.datasets",
-    "TruthWarning": "bayescrowd.truth",
-    "TsGreedy": "bayescrowd.budgeted.rivals",
+    "PosteriorMeanGreedy": "bayescrowd.budgeted.policies.baselines",
+    "RoundRobin": "bayescrowd.budgeted.policies.baselines",
+    "SelectiveDawidSkene": "bayescrowd.selection.workers.selective_dawid_skene",
+    "SpectralDawidSkene": "bayescrowd.aggregation.spectral.estimator",
+    "StagewiseEM": "bayescrowd.mixture.stagewise_estimator",
+    "TableDataset": "bayescrowd.data.table_dataset",
+    "TruthWarning": "bayescrowd.data.truth",
+    "TsGreedy": "bayescrowd.budgeted.policies.baselines",
     "Wawa": "bayescrowd.aggregation.majority",
-    "WorkerTypes": "bayescrowd.aggregation.worker_types",
+    "WorkerTypes": "bayescrowd.aggregation.shrunken.worker_types",
     "WorseThanVotesWarning": "bayescrowd.mixture.vote_start",
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
-    "aggregate": "bayescrowd.aggregation.auto",
-    "budget_curve": "bayescrowd.budgeted.curve",
+    "aggregate": "bayescrowd.aggregation.auto.aggregator",
+    "budget_curve": "bayescrowd.budgeted.evaluation.curve",
     "compare": "bayescrowd.posterior.diagnostics",
     "diagnose": "bayescrowd.posterior.diagnostics",
     "label_posterior": "bayescrowd.posterior.sample",
-    "load_dataset": "bayescrowd.datasets",
-    "load_table": "bayescrowd.datasets",
+    "load_dataset": "bayescrowd.datasets.registry",
+    "load_table": "bayescrowd.datasets.registry",
     "pairwise_mutual_information": "bayescrowd.information",
-    "plan_budget": "bayescrowd.budgeted.planning",
-    "read_annotations": "bayescrowd.reading",
-    "read_truth": "bayescrowd.reading",
+    "plan_budget": "bayescrowd.budgeted.evaluation.planning",
+    "read_annotations": "bayescrowd.io.reading",
+    "read_truth": "bayescrowd.io.reading",
     "sample_posterior": "bayescrowd.posterior.sample",
-    "selection_curve": "bayescrowd.selection.workers",
-    "simulate_budget": "bayescrowd.budgeted.simulation",
+    "selection_curve": "bayescrowd.selection.workers.mutual_information",
+    "simulate_budget": "bayescrowd.budgeted.evaluation.simulation",
     "worker_posterior": "bayescrowd.posterior.workers",
 }
 

@@ -21,8 +21,8 @@ import scipy.sparse
 from jaxtyping import Float, Int
 from scipy.special import chdtrc, xlogy
 
-from bayescrowd.feature_table import FeatureTable, as_feature_table
-from bayescrowd.parameters import checked
+from bayescrowd.checks.parameters import validate_arguments
+from bayescrowd.data.features import FeatureTable, as_feature_table
 
 __all__ = [
     "ConditionalInformation",
@@ -51,7 +51,7 @@ class ConditionalInformation(NamedTuple):
     """P(Y = k) I(Xi; Xj | Y = k), which sum to `total`."""
 
 
-@checked
+@validate_arguments
 def pairwise_mutual_information(data: Any, estimator: Estimator = "paper") -> pd.DataFrame:
     """Mutual information of every two features: features x features, zero on the diagonal.
 
@@ -141,7 +141,7 @@ def independence_p_values(table: FeatureTable) -> Float[np.ndarray, "feature fea
 
     Examples:
         >>> import numpy as np
-        >>> from bayescrowd.feature_table import as_feature_table
+        >>> from bayescrowd.data.features import as_feature_table
         >>> twins = as_feature_table(np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]))
         >>> independence_p_values(twins).round(3)
         array([[1.   , 0.019, 1.   ],

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 
 import bayescrowd as bc
-from bayescrowd.budgeted.access_path import AccessPathBelief
-from bayescrowd.budgeted.crowd import TableCrowd, noisy_labels
-from bayescrowd.budgeted.simulation import play
+from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
+from bayescrowd.budgeted.evaluation.simulation import play
+from bayescrowd.budgeted.evaluation.table_crowd import TableCrowd, noisy_labels
 
 N_INFORMATIVE = 3
 N_ROWS = 4_000

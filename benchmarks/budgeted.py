@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import bayescrowd as bc
-from bayescrowd.budgeted.crowd import TableCrowd
+from bayescrowd.budgeted.evaluation.table_crowd import TableCrowd
 from bayescrowd.budgeted.policy import Policy
 
 POLICIES = [bc.RoundRobin, bc.BiasedRobin, bc.TsGreedy, bc.BLeafs, bc.BudgetedSelection]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayescrowd.selection.repeat_paths import greedy_path, repeated_steps
+from bayescrowd.selection.repeats.paths import greedy_path, repeated_steps
 
 
 def problem(d: int, budget: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -36,10 +36,11 @@ from numpyro.infer.mcmc import MCMCKernel
 
 import bayescrowd as bc
 from bayescrowd.aggregation.em import maximise
-from bayescrowd.aggregation.protocol import vote_shares
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.votes import vote_shares
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.models import dawid_skene
-from bayescrowd.posterior import gibbs, gibbs_crowd, nuts
+from bayescrowd.posterior import gibbs, nuts
+from bayescrowd.posterior.conditionals import crowd_labels
 
 N_EM = 4
 BLOCK = 25
@@ -67,7 +68,7 @@ def sweep_against_em(ann: bc.Annotations, repeats: int = 7) -> dict[str, float]:
     prior = dawid_skene.Prior()
     state = gibbs.start(
         jax.random.key(0),
-        gibbs_crowd.vote_shares(labels, n_items=ann.n_tasks, n_classes=4),
+        crowd_labels.vote_shares(labels, n_items=ann.n_tasks, n_classes=4),
         prior,
         model=dawid_skene,
         n_workers=ann.n_workers,

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 
 import bayescrowd as bc
-from bayescrowd.aggregation.method_of_moments import spectral_start
+from bayescrowd.aggregation.spectral.method_of_moments import spectral_start
+from bayescrowd.aggregation.spectral.worker_groups import random_groups, worker_units
 from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints
-from bayescrowd.aggregation.worker_groups import random_groups, worker_units
 
 CASES = {"0.1M": (20_000, 500), "1M": (200_000, 5_000)}
 """Tasks and workers; five labels per task, four classes."""

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 import bayescrowd as bc
-from bayescrowd.feature_table import FeatureTable, as_feature_table
+from bayescrowd.data.features import FeatureTable, as_feature_table
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.mixture.pair_information import PairInformation
-from bayescrowd.mixture.stagewise import StagewiseEM
+from bayescrowd.mixture.stagewise_estimator import StagewiseEM
 
 
 def crowd(arguments: argparse.Namespace) -> FeatureTable:

@@ -1,13 +1,17 @@
-"""Generative programs of crowd labels: densities and simulators, no inference.
+"""Generative models: densities and simulators, no inference.
 
 Each module holds one model under the same names: ``Prior``, ``Params``, ``model``,
-``label_log_joint``, ``label_posterior`` and ``simulate``. The folder is the import package
-``bayescrowd.models``; its modules load on first use.
+``label_log_joint``, ``label_posterior``, ``simulate`` and ``FACTS``, what it states about itself.
+The folder is the import package ``bayescrowd.models``; its modules load on first use, and
+`catalogue` lists their facts without loading them. ``__all__`` is the only list of the models.
 """
 
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+from bayescrowd.models._facts import Outline as Outline
+from bayescrowd.models._facts import Subject, read_outline
 
 if TYPE_CHECKING:
     from bayescrowd.models import ability_dawid_skene as ability_dawid_skene
@@ -42,6 +46,24 @@ if not TYPE_CHECKING:  # type checkers would take it to mean that every name exi
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return import_module(f"{__name__}.{name}")
+
+
+def catalogue(subject: Subject | None = None) -> dict[str, Outline]:
+    """What the models state about themselves, by name; imports none of them.
+
+    Args:
+        subject: lists only the models of 'labels', 'features' or 'numbers'.
+
+    Examples:
+        >>> list(catalogue("features"))
+        ['access_path', 'naive_bayes']
+    """
+    outlines = {name: read_outline(name) for name in __all__}
+    return {
+        name: outline
+        for name, outline in outlines.items()
+        if subject is None or outline.subject == subject
+    }
 
 
 def __dir__() -> list[str]:

@@ -21,18 +21,21 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import sigmoid, softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
+from bayescrowd.models._facts import Facts
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.parameters import Count, Finite, Positive, Whole, checked
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -44,6 +47,7 @@ __all__ = [
     "model",
     "simulate",
     "simulate_labels",
+    "worker_accuracy",
 ]
 
 
@@ -100,7 +104,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -141,23 +145,23 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their bases
     say nothing more.
     """
-    return dawid_skene.label_log_joint(_rows_alone(params), labels, n_items=n_items)
+    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -207,7 +211,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -217,11 +221,13 @@ def simulate_labels(
     n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(rng_key, _rows_alone(params), item, worker, n_items=n_items)
+    drawn = dawid_skene.simulate_labels(
+        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    )
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
-@checked
+@validate_arguments
 def base(
     easiness: Float[Array, " cls"],
     ability: Float[Array, " worker"],
@@ -235,7 +241,7 @@ def base(
     return jnp.where(is_right, right, (1 - right) * wrong)
 
 
-@checked
+@validate_arguments
 def confusion_concentration(
     easiness: Float[Array, " cls"],
     ability: Float[Array, " worker"],
@@ -246,7 +252,12 @@ def confusion_concentration(
     return strength * base(easiness, ability, mistaken)
 
 
-def _rows_alone(params: Params) -> dawid_skene.Params:
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw; see `dawid_skene`."""
+    return dawid_skene.worker_accuracy(_as_dawid_skene(params))
+
+
+def _as_dawid_skene(params: Params) -> dawid_skene.Params:
     return dawid_skene.Params(params.prevalence, params.confusion)
 
 
@@ -260,3 +271,11 @@ def _mistaken_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
 
 def _strength_prior(prior: Prior) -> dist.LogNormal:
     return dist.LogNormal(jnp.log(prior.strength), prior.log_strength_scale)
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="confusion matrices drawn around each worker's ability",
+    has_conditionals=False,
+    accuracy=worker_accuracy,
+)

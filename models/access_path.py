@@ -38,11 +38,13 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import _ragged, naive_bayes
-from bayescrowd.parameters import Count, Positive, Whole, checked
+from bayescrowd.models._facts import Facts
 
 __all__ = [
+    "FACTS",
     "Observations",
     "Params",
     "Prior",
@@ -119,7 +121,7 @@ class Simulation(NamedTuple):
     """The labels, with every class known; replace `target` to hide some."""
 
 
-@checked
+@validate_arguments
 def model(
     observations: Observations,
     *,
@@ -156,7 +158,7 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(
     params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
@@ -172,7 +174,7 @@ def label_log_joint(
     )
 
 
-@checked
+@validate_arguments
 def label_posterior(
     params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
@@ -180,7 +182,7 @@ def label_posterior(
     return softmax(label_log_joint(params, observations, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def value_log_joint(
     params: Params, observations: Observations
 ) -> Float[Array, "reading cls value"]:
@@ -199,7 +201,7 @@ def value_log_joint(
     return log_conditional[observations.feature] + log_answers[:, None, :]
 
 
-@checked
+@validate_arguments
 def value_given_label(
     params: Params, observations: Observations, label: Int[Array, " item"]
 ) -> Float[Array, "reading value"]:
@@ -209,7 +211,7 @@ def value_given_label(
     return softmax(log_joint[jnp.arange(len(own_class)), own_class], axis=-1)
 
 
-@checked
+@validate_arguments
 def value_posterior(
     params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "reading value"]:
@@ -224,7 +226,7 @@ def value_posterior(
     return jnp.where(label > 0, label * given_label, 0.0).sum(axis=1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " reading"],
@@ -267,7 +269,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, feature, reading, group, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -298,7 +300,7 @@ def simulate_labels(
     )
 
 
-@checked
+@validate_arguments
 def conditional_concentration(
     prior: Prior, *, n_classes: Annotated[int, Whole(2)], n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
@@ -310,7 +312,7 @@ def conditional_concentration(
     )
 
 
-@checked
+@validate_arguments
 def confusion_concentration(
     prior: Prior, *, n_values: tuple[Count, ...]
 ) -> Float[Array, "feature value value"]:
@@ -320,7 +322,7 @@ def confusion_concentration(
     return jnp.where(has_value[:, :, None] & has_value[:, None, :], pseudo_labels, 0.0)
 
 
-@checked
+@validate_arguments
 def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
     noiseless = naive_bayes.Params(params.prevalence, params.conditional)
@@ -355,3 +357,11 @@ def _sample_confusion(
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+FACTS = Facts(
+    subject="features",
+    summary="naive Bayes whose features are read by noisy workers",
+    has_conditionals=True,
+    accuracy=None,
+)

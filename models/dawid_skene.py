@@ -17,16 +17,19 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
-from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
+from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
+from bayescrowd.models._facts import Facts
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -37,6 +40,7 @@ __all__ = [
     "model",
     "simulate",
     "simulate_labels",
+    "worker_accuracy",
 ]
 
 
@@ -87,7 +91,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -116,7 +120,7 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
@@ -129,13 +133,13 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     return jnp.log(params.prevalence) + log_answers
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters (eq. 2.5)."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -170,7 +174,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -188,7 +192,7 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
 
 
-@checked
+@validate_arguments
 def confusion_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
 ) -> Float[Array, "cls cls"]:
@@ -198,9 +202,25 @@ def confusion_concentration(
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
 
 
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw.
+
+    ``sum over j of p_j pi[k, j, j]``, tasks being as frequent as the prevalence says.
+    """
+    return np.einsum("...k,...wkk->...w", params.prevalence, params.confusion)
+
+
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
 
 
 def _confusion_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(confusion_concentration(prior, n_classes))
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="a confusion matrix per worker",
+    has_conditionals=True,
+    accuracy=worker_accuracy,
+)

@@ -30,18 +30,21 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
+from bayescrowd.models._facts import Facts
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -53,6 +56,7 @@ __all__ = [
     "model",
     "simulate",
     "simulate_labels",
+    "worker_accuracy",
 ]
 
 
@@ -100,7 +104,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -136,23 +140,23 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' matrices the
     crowd's says nothing more.
     """
-    return dawid_skene.label_log_joint(_without_crowd(params), labels, n_items=n_items)
+    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -188,7 +192,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -199,12 +203,12 @@ def simulate_labels(
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
     drawn = dawid_skene.simulate_labels(
-        rng_key, _without_crowd(params), item, worker, n_items=n_items
+        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
     )
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
-@checked
+@validate_arguments
 def crowd_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
 ) -> Float[Array, "cls cls"]:
@@ -215,7 +219,7 @@ def crowd_concentration(
     )
 
 
-@checked
+@validate_arguments
 def confusion_concentration(
     crowd: Float[Array, "cls cls"], strength: Float[Array, " cls"]
 ) -> Float[Array, "cls cls"]:
@@ -223,7 +227,12 @@ def confusion_concentration(
     return strength[:, None] * crowd
 
 
-def _without_crowd(params: Params) -> dawid_skene.Params:
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw; see `dawid_skene`."""
+    return dawid_skene.worker_accuracy(_as_dawid_skene(params))
+
+
+def _as_dawid_skene(params: Params) -> dawid_skene.Params:
     return dawid_skene.Params(params.prevalence, params.confusion)
 
 
@@ -243,3 +252,11 @@ def _confusion_prior(
     crowd: Float[Array, "cls cls"], strength: Float[Array, " cls"]
 ) -> dist.Dirichlet:
     return dist.Dirichlet(confusion_concentration(crowd, strength))
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="confusion matrices drawn from the crowd's, for few labels per worker",
+    has_conditionals=True,
+    accuracy=worker_accuracy,
+)

@@ -23,17 +23,21 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import log_sigmoid, softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from scipy.special import expit
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
+from bayescrowd.models._facts import Facts
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.parameters import Count, Finite, Positive, Whole, checked
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -43,6 +47,7 @@ __all__ = [
     "model",
     "simulate",
     "simulate_labels",
+    "worker_accuracy",
 ]
 
 
@@ -86,7 +91,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -117,7 +122,7 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
@@ -129,13 +134,13 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     return jnp.log(params.prevalence) + log_answers
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -167,7 +172,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -181,6 +186,12 @@ def simulate_labels(
     truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
     label = jax.random.categorical(key_label, _log_answer(params, item, worker, truth[item]))
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
+
+
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw, averaged over the items (eq. 1)."""
+    easiness = np.exp(params.log_easiness)
+    return np.asarray(expit(params.ability[..., None] * easiness[..., None, :]).mean(axis=-1))
 
 
 def _log_answer(
@@ -209,3 +220,11 @@ def _ability_prior(prior: Prior) -> dist.Normal:
 
 def _log_easiness_prior(prior: Prior) -> dist.Normal:
     return dist.Normal(prior.log_easiness, prior.log_easiness_scale)
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="worker ability and task difficulty (GLAD)",
+    has_conditionals=False,
+    accuracy=worker_accuracy,
+)

@@ -31,10 +31,12 @@ import numpyro.distributions as dist
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.parameters import Count, Positive, checked
+from bayescrowd.checks.parameters import Count, Positive, validate_arguments
+from bayescrowd.models._facts import Facts
 
 __all__ = [
     "DEGREES",
+    "FACTS",
     "LabelPosterior",
     "Observations",
     "Params",
@@ -117,7 +119,7 @@ class LabelPosterior(NamedTuple):
     """Its expected squared error."""
 
 
-@checked
+@validate_arguments
 def model(
     observations: Observations, *, n_items: Count, n_attributes: Count, prior: Prior = Prior()
 ) -> None:
@@ -158,7 +160,7 @@ def model(
         numpyro.factor("labels", log_joint)
 
 
-@checked
+@validate_arguments
 def label_log_joint(
     params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, " item"]:
@@ -183,7 +185,7 @@ def label_log_joint(
     return within.sum(axis=1) + between.sum(axis=1)
 
 
-@checked
+@validate_arguments
 def label_posterior(
     params: Params, observations: Observations, *, n_items: Count
 ) -> LabelPosterior:
@@ -200,7 +202,7 @@ def label_posterior(
     )
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " judgement"],
@@ -237,7 +239,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, attribute, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -255,7 +257,7 @@ def simulate_labels(
     return Simulation(params, truth, Observations(truth[:, -1], item, attribute, value))
 
 
-@checked
+@validate_arguments
 def joint_covariance(params: Params) -> Float[Array, "joint joint"]:
     """Covariance between items of the attributes' values and, last, of the target."""
     values = jnp.linalg.inv(params.precision)
@@ -314,3 +316,11 @@ def _precision_prior(scale: Float[Array, " attribute"]) -> dist.Wishart:
 def _variance_prior(prior: Prior) -> dist.InverseGamma:
     half = prior.n_pseudo / 2
     return dist.InverseGamma(half, half * prior.pseudo_variance)
+
+
+FACTS = Facts(
+    subject="numbers",
+    summary="numeric judgements of objects, each with noise of its own",
+    has_conditionals=False,
+    accuracy=None,
+)

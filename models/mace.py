@@ -25,18 +25,21 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
+from bayescrowd.models._facts import Facts
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.parameters import Count, Positive, Whole, checked
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -50,6 +53,7 @@ __all__ = [
     "model",
     "simulate",
     "simulate_labels",
+    "worker_accuracy",
 ]
 
 
@@ -94,7 +98,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -124,22 +128,22 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class, coins summed out.
 
     ``log p_j + sum over the item's labels of log(theta_k [l = j] + (1 - theta_k) xi[k, l])``.
     """
-    return dawid_skene.label_log_joint(_untied(params), labels, n_items=n_items)
+    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def knowing_given_truth(
     params: Params, labels: Labels, truth: Int[Array, " item"]
 ) -> Float[Array, " label"]:
@@ -151,7 +155,7 @@ def knowing_given_truth(
     return jnp.where(truth[labels.item] == labels.label, _knowing_given_right(params, labels), 0.0)
 
 
-@checked
+@validate_arguments
 def knowing_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, " label"]:
     """Probability that each label was known, given the parameters and all labels.
 
@@ -162,7 +166,7 @@ def knowing_posterior(params: Params, labels: Labels, *, n_items: Count) -> Floa
     return right * _knowing_given_right(params, labels)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -197,7 +201,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -215,17 +219,26 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, knew=knew, labels=labels)
 
 
-@checked
+@validate_arguments
 def competence_concentration(prior: Prior) -> Float[Array, " coin"]:
     """Parameters of the competences' beta prior: known, then spammed pseudo-labels."""
     return jnp.array([prior.knowing, prior.spamming])
 
 
-@checked
+@validate_arguments
 def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     """Confusion matrices with the coins summed out, indexed [worker, true, observed]."""
     knowing = params.competence[:, None, None] * jnp.eye(len(params.prevalence))
     return knowing + _spamming(params)[:, None, :]
+
+
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw: known, or spammed and lucky.
+
+    ``theta_k + (1 - theta_k) sum over j of p_j xi[k, j]``.
+    """
+    lucky = np.einsum("...k,...wk->...w", params.prevalence, params.strategy)
+    return np.asarray(params.competence + (1 - params.competence) * lucky)
 
 
 def _spamming(params: Params) -> Float[Array, "worker cls"]:
@@ -241,7 +254,7 @@ def _knowing_given_right(params: Params, labels: Labels) -> Float[Array, " label
     return jnp.where(right > 0, knowing / jnp.where(right > 0, right, 1.0), 0.0)
 
 
-def _untied(params: Params) -> dawid_skene.Params:
+def _as_dawid_skene(params: Params) -> dawid_skene.Params:
     return dawid_skene.Params(params.prevalence, confusion(params))
 
 
@@ -255,3 +268,11 @@ def _competence_prior(prior: Prior) -> dist.Beta:
 
 def _strategy_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.strategy))
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="workers who know the answer or spam",
+    has_conditionals=True,
+    accuracy=worker_accuracy,
+)

@@ -28,11 +28,13 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import _ragged
-from bayescrowd.parameters import Count, Positive, Whole, checked
+from bayescrowd.models._facts import Facts
 
 __all__ = [
+    "FACTS",
     "Observations",
     "Params",
     "Prior",
@@ -95,7 +97,7 @@ class Simulation(NamedTuple):
     """The readings, with every class known; replace `target` to hide some."""
 
 
-@checked
+@validate_arguments
 def model(
     observations: Observations,
     *,
@@ -125,7 +127,7 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(
     params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
@@ -142,7 +144,7 @@ def label_log_joint(
     )
 
 
-@checked
+@validate_arguments
 def label_log_joint_of_readings(
     prevalence: Float[Array, " cls"],
     log_reading: Float[Array, "reading cls"],
@@ -157,7 +159,7 @@ def label_log_joint_of_readings(
     return jnp.where(is_possible, jnp.log(prevalence) + log_readings, -jnp.inf)
 
 
-@checked
+@validate_arguments
 def label_posterior(
     params: Params, observations: Observations, *, n_items: Count
 ) -> Float[Array, "item cls"]:
@@ -165,7 +167,7 @@ def label_posterior(
     return softmax(label_log_joint(params, observations, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " reading"],
@@ -200,7 +202,7 @@ def simulate(
     )
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -217,7 +219,7 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, observations=observations)
 
 
-@checked
+@validate_arguments
 def conditional_concentration(
     prior: Prior, *, n_classes: Annotated[int, Whole(2)], n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
@@ -227,7 +229,7 @@ def conditional_concentration(
     return jnp.broadcast_to(uniform[:, None, :], shape)
 
 
-@checked
+@validate_arguments
 def sample_conditional(
     concentration: Float[Array, "feature cls value"], *, n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
@@ -241,7 +243,7 @@ def sample_conditional(
     return numpyro.deterministic("conditional", _ragged.table(blocks, n_values, n_axes=1))
 
 
-@checked
+@validate_arguments
 def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
     blocks = {
@@ -253,3 +255,11 @@ def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Arr
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+FACTS = Facts(
+    subject="features",
+    summary="features that are independent given the class",
+    has_conditionals=True,
+    accuracy=None,
+)

@@ -20,18 +20,21 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables
+from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import dawid_skene
+from bayescrowd.models._facts import Facts
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -43,6 +46,7 @@ __all__ = [
     "model",
     "simulate",
     "simulate_labels",
+    "worker_accuracy",
 ]
 
 
@@ -81,7 +85,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -110,23 +114,23 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j`` plus, for each of the item's labels, ``log a_k`` if it is j and else
     ``log((1 - a_k) / (C - 1))``.
     """
-    return dawid_skene.label_log_joint(_untied(params), labels, n_items=n_items)
+    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -160,7 +164,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -170,17 +174,19 @@ def simulate_labels(
     n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(rng_key, _untied(params), item, worker, n_items=n_items)
+    drawn = dawid_skene.simulate_labels(
+        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    )
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
-@checked
+@validate_arguments
 def accuracy_concentration(prior: Prior) -> Float[Array, " coin"]:
     """Parameters of the accuracies' beta prior: right, then wrong pseudo-labels."""
     return prior.n_pseudo_labels * jnp.array([prior.accuracy, 1 - prior.accuracy])
 
 
-@checked
+@validate_arguments
 def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     """Confusion matrices that the accuracies stand for, indexed [worker, true, observed]."""
     n_classes = len(params.prevalence)
@@ -188,7 +194,12 @@ def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, (1 - right) / (n_classes - 1))
 
 
-def _untied(params: Params) -> dawid_skene.Params:
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw, which is a parameter (a)."""
+    return np.asarray(params.accuracy)
+
+
+def _as_dawid_skene(params: Params) -> dawid_skene.Params:
     return dawid_skene.Params(params.prevalence, confusion(params))
 
 
@@ -198,3 +209,11 @@ def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
 
 def _accuracy_prior(prior: Prior) -> dist.Beta:
     return dist.Beta(*accuracy_concentration(prior))
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="one accuracy per worker",
+    has_conditionals=True,
+    accuracy=worker_accuracy,
+)

@@ -22,18 +22,21 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.dirichlet import dirichlet_tables, log_gamma
+from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
 from bayescrowd.models import dawid_skene
+from bayescrowd.models._facts import Facts
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.parameters import Count, OpenFraction, Positive, Whole, checked
 
 __all__ = [
+    "FACTS",
     "Labels",
     "Params",
     "Prior",
@@ -45,6 +48,7 @@ __all__ = [
     "simulate",
     "simulate_labels",
     "type_log_joint",
+    "worker_accuracy",
 ]
 
 
@@ -91,7 +95,7 @@ class Simulation(NamedTuple):
     """What the workers answered."""
 
 
-@checked
+@validate_arguments
 def model(
     labels: Labels,
     *,
@@ -130,23 +134,23 @@ def model(
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
 
 
-@checked
+@validate_arguments
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their types
     say nothing more.
     """
-    return dawid_skene.label_log_joint(_rows_alone(params), labels, n_items=n_items)
+    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def label_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Probability of each item's true class given the parameters."""
     return softmax(label_log_joint(params, labels, n_items=n_items), axis=-1)
 
 
-@checked
+@validate_arguments
 def simulate(
     rng_key: PRNGKeyArray,
     item: Int[Array, " label"],
@@ -184,7 +188,7 @@ def simulate(
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
-@checked
+@validate_arguments
 def simulate_labels(
     rng_key: PRNGKeyArray,
     params: Params,
@@ -194,11 +198,13 @@ def simulate_labels(
     n_items: Count,
 ) -> Simulation:
     """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(rng_key, _rows_alone(params), item, worker, n_items=n_items)
+    drawn = dawid_skene.simulate_labels(
+        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    )
     return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
 
 
-@checked
+@validate_arguments
 def type_log_joint(
     share: Float[Array, " type"],
     types: Float[Array, "type cls cls"],
@@ -225,7 +231,7 @@ def type_log_joint(
     return jnp.log(share) + rows.sum(axis=-1).T
 
 
-@checked
+@validate_arguments
 def confusion_concentration(
     types: Float[Array, "*batch cls cls"], prior: Prior
 ) -> Float[Array, "*batch cls cls"]:
@@ -233,7 +239,12 @@ def confusion_concentration(
     return prior.strength * types
 
 
-def _rows_alone(params: Params) -> dawid_skene.Params:
+def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right in each draw; see `dawid_skene`."""
+    return dawid_skene.worker_accuracy(_as_dawid_skene(params))
+
+
+def _as_dawid_skene(params: Params) -> dawid_skene.Params:
     return dawid_skene.Params(params.prevalence, params.confusion)
 
 
@@ -265,3 +276,11 @@ def _confusion_prior(
 ) -> dist.MixtureSameFamily:
     rows = dist.Dirichlet(confusion_concentration(types, prior)).to_event(1)
     return dist.MixtureSameFamily(dist.Categorical(share), rows)
+
+
+FACTS = Facts(
+    subject="labels",
+    summary="confusion matrices drawn from a few types of workers",
+    has_conditionals=False,
+    accuracy=worker_accuracy,
+)

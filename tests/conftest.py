@@ -1,17 +1,33 @@
-"""Checks every call of the package against its annotated types and array shapes."""
+"""Checks every call of the package against its annotated types and array shapes.
 
+A run can write down how long its tests took, and another leave out the long ones:
+
+    pytest --write-seconds=FILE
+    pytest --leave-out-long=FILE
+
+`.ci/run` does so for its second Python. The seconds are measured rather than marked, so that nobody
+keeps a list. Tests of the package as a whole, which stand directly in this folder, are always run.
+"""
+
+import json
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import hypothesis
 import jaxtyping
+import pytest
+
+FOLDER = Path(__file__).parent
+
+LONG = 0.5
+"""Seconds from which on a test is left out by --leave-out-long."""
 
 os.environ.setdefault("MPLBACKEND", "agg")
-# Compiling takes most of the suite's time: what one process has compiled, the others read.
-os.environ.setdefault(
-    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache/jax")
-)
+# Compiling takes a good part of the suite's time: what one process has compiled, the others read,
+# and so does a run on another Python.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(FOLDER.parent / ".pytest_cache/jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 if "bayescrowd" in sys.modules:
@@ -24,3 +40,45 @@ jaxtyping.install_import_hook(
 # Compilation makes the first example slow, and a test must not depend on the day's seed.
 hypothesis.settings.register_profile("bayescrowd", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("bayescrowd")
+
+
+seconds: dict[str, float] = defaultdict(float)
+"""How long each test took, by its id; filled where the reports of all workers arrive."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the two options."""
+    group = parser.getgroup("bayescrowd")
+    group.addoption("--write-seconds", metavar="FILE", help="write how long each test took")
+    group.addoption(
+        "--leave-out-long",
+        metavar="FILE",
+        help=f"run only tests that took less than {LONG} seconds in the run that wrote the file",
+    )
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the time of a test without that of its fixtures, which others may share."""
+    if report.when == "call":
+        seconds[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the file, once and not by every worker."""
+    if (path := session.config.getoption("--write-seconds")) and not hasattr(
+        session.config, "workerinput"
+    ):
+        Path(path).write_text(json.dumps(seconds, indent=0), encoding="utf-8")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the long tests."""
+    if (path := config.getoption("--leave-out-long")) is None:
+        return
+    took = json.loads(Path(path).read_text(encoding="utf-8"))
+    long = [
+        item for item in items if took.get(item.nodeid, 0) >= LONG and item.path.parent != FOLDER
+    ]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]

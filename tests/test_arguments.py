@@ -237,7 +237,7 @@ def out_of_range(kind: Any) -> list[Any]:
 def examples() -> dict[str, Any]:
     """A good value of each argument without a default, by its name."""
     import bayescrowd as bc
-    from bayescrowd.budgeted.planning import BudgetPlan
+    from bayescrowd.budgeted.evaluation.planning import BudgetPlan
     from bayescrowd.posterior.checks import CrowdChecks
 
     crowd = bc.simulate.crowd(12, 6, 2, seed=1)

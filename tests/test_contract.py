@@ -19,9 +19,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayescrowd as bc
-from bayescrowd.aggregation.protocol import Aggregator, Tally, worker_quality
+from bayescrowd.aggregation.protocol import Aggregator
+from bayescrowd.aggregation.quality import Tally, worker_quality
 from bayescrowd.aggregation.worker_rows import DenseRows
-from bayescrowd.truth import TruthWarning
+from bayescrowd.data.truth import TruthWarning
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "AutoAggregator": {"n_iter": 2},

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 import bayescrowd as bc
 from bayescrowd import information
-from bayescrowd.feature_table import as_feature_table
+from bayescrowd.data.features import as_feature_table
 from bayescrowd.information import conditional_mutual_information, information_matrix
 
 ESTIMATORS = ["paper", "co-labelled", "miller-madow", "chi-square"]

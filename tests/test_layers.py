@@ -8,22 +8,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"_version", "memory", "parameters", "vocabulary"},
-    {"truth"},
-    {"annotations"},
-    {
-        *{"reading", "file_tables", "platform_exports", "writing", "cells"},
-        *{"simulate", "designs", "hard_items", "dataset", "ct_slices", "datasets", "metrics"},
-        *{"feature_table", "information", "cub_birds"},
-        *{"uniforms", "dirichlet", "categorical"},
-    },
+    {"_version", "checks", "estimator"},
+    {"data"},
+    {"io", "datasets", "simulate", "draws", "agreement", "metrics", "information", "iteration"},
     {"models"},
     {"aggregation", "mixture"},
     {"selection"},
     {"posterior"},
     {"budgeted"},
-    {"campaign", "distributed"},
-    {"plots", "report", "experiments", "bayescrowd"},  # "bayescrowd" is the root, with every name
+    {"plots", "experiments", "bayescrowd"},  # "bayescrowd" is the root, with every name
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
@@ -95,15 +88,15 @@ def test_no_backward_import(module):
 
 
 def test_every_file_is_read():
-    assert {"annotations", "models.dawid_skene", "models.__init__"} <= set(FILES)
+    assert {"data.annotations", "models.dawid_skene", "models.__init__"} <= set(FILES)
 
 
 BACKWARD = [
-    ("annotations", "import bayescrowd.reading"),
-    ("annotations", "from bayescrowd.reading import read_annotations"),
-    ("annotations", "from .reading import read_annotations"),
-    ("annotations", "from . import metrics"),
-    ("annotations", "import bayescrowd"),
+    ("data.annotations", "import bayescrowd.io.reading"),
+    ("data.annotations", "from bayescrowd.io.reading import read_annotations"),
+    ("data.annotations", "from ..io.reading import read_annotations"),
+    ("data.annotations", "from .. import metrics"),
+    ("data.annotations", "import bayescrowd"),
     ("models.dawid_skene", "from bayescrowd.aggregation import em"),
     ("models.dawid_skene", "from ..aggregation import em"),
     ("models.__init__", "from ..aggregation import em"),
@@ -111,8 +104,8 @@ BACKWARD = [
     ("aggregation.em", "from bayescrowd import DawidSkene"),
     ("aggregation.em", "from bayescrowd.posterior import sample"),
     ("aggregation.em", "def draw():\n    from bayescrowd.plots import curve"),
-    ("datasets", "def draw():\n    from bayescrowd.posterior import sample"),
-    ("datasets", "if TYPE_CHECKING:\n    from bayescrowd.aggregation import em"),
+    ("datasets.registry", "def draw():\n    from bayescrowd.posterior import sample"),
+    ("datasets.registry", "if TYPE_CHECKING:\n    from bayescrowd.aggregation import em"),
     ("plots.curve", "import bayescrowd.cli"),
     ("plots.curve", "import bayescrowd.helpers"),
 ]
@@ -124,8 +117,8 @@ def test_control_backward_import_is_found(module, source):
 
 
 FORWARD = [
-    ("reading", "from bayescrowd.annotations import Annotations"),
-    ("reading", "from bayescrowd.datasets import Dataset"),
+    ("io.reading", "from bayescrowd.data.annotations import Annotations"),
+    ("io.reading", "from bayescrowd.datasets.registry import Dataset"),
     ("models.one_coin", "from bayescrowd.models.dawid_skene import Labels"),
     ("models.one_coin", "from .dawid_skene import Labels"),
     ("models.__init__", "from .dawid_skene import Labels"),

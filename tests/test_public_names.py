@@ -11,6 +11,7 @@ import pytest
 import bayescrowd
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = [import_module(f"bayescrowd{end}") for end in ("", ".models", ".plots")]
 HEAVY = ["jax", "numpyro", "arviz", "numpy", "scipy", "pandas", "pyarrow", "sklearn", "matplotlib"]
 
 
@@ -30,6 +31,18 @@ def test_public_name_resolves(name):
     assert name in dir(bayescrowd)
 
 
+@pytest.mark.parametrize("name", import_module("bayescrowd.plots").__all__)
+def test_picture_is_a_function_that_loads_on_first_use(name):
+    assert getattr(bayescrowd.plots, name).__name__ == name
+    assert name in dir(bayescrowd.plots)
+
+
+def test_a_picture_loads_no_others():
+    loaded = modules_after("from bayescrowd.plots import worker_map")
+    assert "bayescrowd.plots.workers" in loaded
+    assert not {"bayescrowd.plots.budget", "bayescrowd.plots.posterior", "jax"} & loaded
+
+
 @pytest.mark.parametrize("name", import_module("bayescrowd.models").__all__)
 def test_model_is_a_module(name):
     module = getattr(bayescrowd.models, name)
@@ -43,11 +56,11 @@ def test_every_model_is_listed():
     assert files == set(bayescrowd.models.__all__)
 
 
-@pytest.mark.parametrize("module", [bayescrowd, import_module("bayescrowd.models")])
+@pytest.mark.parametrize("module", PACKAGES)
 def test_type_checkers_see_what_python_sees(module):
     seen = names_for_type_checkers(Path(module.__file__).read_text(encoding="utf-8"))
     lazy = dict(getattr(module, "_NAMES", {}))
-    submodules = getattr(module, "_SUBMODULES", module.__all__)
+    submodules = getattr(module, "_SUBMODULES", () if lazy else module.__all__)
     assert seen == lazy | dict.fromkeys(submodules, module.__name__)
 
 
@@ -57,7 +70,7 @@ def test_star_import_brings_every_name():
     assert set(bayescrowd.__all__) <= set(namespace)
 
 
-@pytest.mark.parametrize("module", [bayescrowd, import_module("bayescrowd.models")])
+@pytest.mark.parametrize("module", PACKAGES)
 def test_unknown_name_is_an_attribute_error(module):
     with pytest.raises(
         AttributeError, match=f"module '{module.__name__}' has no attribute 'Dawid'"
@@ -65,7 +78,7 @@ def test_unknown_name_is_an_attribute_error(module):
         module.Dawid  # noqa: B018
 
 
-@pytest.mark.parametrize("module", ["bayescrowd", "bayescrowd.models"])
+@pytest.mark.parametrize("module", [package.__name__ for package in PACKAGES])
 def test_importing_loads_nothing_heavy(module):
     loaded = modules_after(f"import {module}")
     assert module in loaded

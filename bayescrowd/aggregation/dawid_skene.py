@@ -26,31 +26,27 @@ from scipy.optimize import linear_sum_assignment
 
 from bayescrowd.aggregation.em import (
     LOG_FLOOR,
+    EMEstimate,
     EMResult,
-    Estimate,
     Incidence,
     Sweep,
-    log_floored,
+    floored_log,
     maximise,
 )
-from bayescrowd.aggregation.protocol import (
-    TIE,
-    Aggregation,
-    Aggregator,
-    vote_shares,
-)
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import Smoothing, crowd_rows, smoothed_pairs
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.votes import TIE, vote_shares
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.aggregation.worker_rows import SparseRows, WorkerRows
-from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance, as_numbers
+from bayescrowd.checks.parameters import Count, NonNegative, Seed, Tolerance, as_numbers
+from bayescrowd.data.annotations import Annotations
 
-__all__ = ["DawidSkene", "EMAggregator", "Maximised"]
+__all__ = ["DawidSkene", "EMAggregator", "MaximisedRows"]
 
 _SMOOTHINGS = get_args(Smoothing)
 
 
-class Maximised(NamedTuple):
+class MaximisedRows(NamedTuple):
     """Workers' rows after an M-step."""
 
     log_table: Float[np.ndarray, "symbol cls"]
@@ -90,13 +86,13 @@ class EMAggregator(Aggregator):
         self.seed = seed
 
     @abstractmethod
-    def _maximised(
+    def _maximise(
         self,
         symbols: Symbols,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
-    ) -> Maximised:
+    ) -> MaximisedRows:
         """Rows from expected counts and the crowd's mean of the M-step before, None at first.
 
         The table may be written into `out`.
@@ -124,7 +120,7 @@ class EMAggregator(Aggregator):
         found = self._aggregation(best, symbols)
         named_by_user = (fixed >= 0).any() or (winner == 0 and not isinstance(self.init, str))
         if self._interchangeable(ann.n_classes) and not named_by_user:
-            found = _aligned(found)
+            found = _align(found)
         return found
 
     def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
@@ -137,7 +133,7 @@ class EMAggregator(Aggregator):
         elif not isinstance(self.init, str):
             log_prior = np.full(ann.n_classes, -np.log(ann.n_classes))
             given = _given_confusions(self.init, ann)[symbols.worker, :, symbols.label]
-            estimate = Estimate(log_floored(given), log_prior, 0.0, None)
+            estimate = EMEstimate(floored_log(given), log_prior, 0.0, None)
         return maximise(
             labels,
             posterior,
@@ -147,14 +143,14 @@ class EMAggregator(Aggregator):
             estimate=estimate,
         )
 
-    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: Estimate | None) -> Estimate:
+    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
         centre = None
         if previous is not None and previous.parameters is not None:
             centre = previous.parameters.centre
         # Nobody reads the table before once this one is made: with many classes, a third table at
         # a time would take half as much memory again.
         room = None if previous is None else previous.log_table
-        found = self._maximised(symbols, sweep.counts, centre, out=room)
+        found = self._maximise(symbols, sweep.counts, centre, out=room)
         n_classes = len(sweep.class_counts)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
@@ -164,13 +160,13 @@ class EMAggregator(Aggregator):
             empty = (symbols.by_worker(sweep.counts) + self.pseudo_counts == 0)[symbols.worker]
             log_table = np.where(empty | (log_table < LOG_FLOOR + 1), 0.0, log_table)
         known = found._replace(log_table=np.empty((0, n_classes)))
-        return Estimate(log_table, log_floored(priors), found.penalty, known)
+        return EMEstimate(log_table, floored_log(priors), found.penalty, known)
 
     def _aggregation(self, result: EMResult, symbols: Symbols) -> Aggregation:
         estimate = result.estimate
         found = estimate.parameters._replace(log_table=estimate.log_table)
         if self.zeros == "skip":  # the table has lost its zeros
-            found = self._maximised(symbols, result.counts, found.centre)
+            found = self._maximise(symbols, result.counts, found.centre)
         stranger = crowd_rows(symbols, result.counts)
         priors = np.exp(estimate.log_prior)
         return Aggregation(
@@ -225,13 +221,13 @@ class DawidSkene(EMAggregator):
 
     _model_name = "dawid_skene"
 
-    def _maximised(
+    def _maximise(
         self,
         symbols: Symbols,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
-    ) -> Maximised:
+    ) -> MaximisedRows:
         found = smoothed_pairs(
             symbols,
             counts,
@@ -240,7 +236,7 @@ class DawidSkene(EMAggregator):
             centre=centre,
             out=out,
         )
-        return Maximised(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
+        return MaximisedRows(found.log_rows, (found.scale, found.base), found.penalty, found.centre)
 
     def _base(self, n_classes: int) -> Float[np.ndarray, "cls observed"] | None:
         """Where the pseudo-counts of each row go; None: toward the crowd's mean row."""
@@ -258,20 +254,20 @@ class DawidSkene(EMAggregator):
         stranger: Float[np.ndarray, "cls observed"],
     ) -> SparseRows:
         scale, base = others
-        return SparseRows(symbols, log_table, scale=scale, base=base, stranger=stranger)
+        return SparseRows(symbols.keys, log_table, scale=scale, base=base, stranger=stranger)
 
     def _interchangeable(self, n_classes: int) -> bool:
         return self.smoothing != "diagonal" or self.pseudo_counts == 0
 
 
-def _aligned(found: Aggregation) -> Aggregation:
+def _align(found: Aggregation) -> Aggregation:
     """Name the hidden classes so that most labels agree with them, crowd-wide."""
     crowd = found.crowd_counts
     named = linear_sum_assignment(crowd, maximize=True)[1]
     gain = crowd[np.arange(len(crowd)), named].sum() - crowd.trace()
     if gain <= TIE * crowd.sum():  # as good as it is: rounding must not swap names
         return found
-    return found.renamed(np.argsort(named))  # class k is the hidden class at place k
+    return found.rename_classes(np.argsort(named))  # class k is the hidden class at place k
 
 
 def _given_confusions(

@@ -27,22 +27,21 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
+from bayescrowd.iteration import ascend
+
 __all__ = [
+    "EMEstimate",
     "EMResult",
-    "Estimate",
     "Incidence",
     "Sweep",
-    "log_floored",
+    "floored_log",
     "maximise",
-    "observed",
-    "report_iteration",
 ]
 
 LOG_FLOOR = -690.0
@@ -51,11 +50,6 @@ LOG_FLOOR = -690.0
 _BLOCK_ITEMS = 8_192
 _SHARD_LABELS = 2**18
 _MAX_SHARDS = 16
-
-Observer = Callable[[int, float], None]
-"""Called with the number of the iteration, from 1, and the objective after it, in nats."""
-
-_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 class Sweep(NamedTuple):
@@ -69,7 +63,7 @@ class Sweep(NamedTuple):
     """log P(labels) in nats under the parameters of the E-step; NaN when there was none."""
 
 
-class Estimate(NamedTuple):
+class EMEstimate(NamedTuple):
     """Parameters in the form the E-step needs."""
 
     log_table: Float[np.ndarray, "symbol cls"]
@@ -85,7 +79,7 @@ class Estimate(NamedTuple):
 class EMResult(NamedTuple):
     """Where EM stopped."""
 
-    estimate: Estimate
+    estimate: EMEstimate
     """The last parameters."""
     posterior: Float[np.ndarray, "item cls"]
     """P(class | labels) under them."""
@@ -141,11 +135,11 @@ class Incidence:
         ]
         self._exp_dtype = np.float64 if len(bounds) == 1 else np.float32
 
-    def sweep(self, estimate: Estimate, out: Float[np.ndarray, "item cls"]) -> Sweep:
+    def sweep(self, estimate: EMEstimate, out: Float[np.ndarray, "item cls"]) -> Sweep:
         """E-step into `out`, then the expected counts that an M-step needs."""
         with self._map() as run:
             parts = list(run(lambda shard: self._sweep_shard(shard, estimate, out)))
-        return _added(parts)
+        return _add(parts)
 
     def counts(self, posterior: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "symbol cls"]:
         """Expected counts under a given posterior: A.T @ posterior."""
@@ -153,7 +147,7 @@ class Incidence:
             parts = list(run(lambda shard: shard.transposed @ posterior[shard.items]))
         return _sum_in_order(parts)
 
-    def scores(self, estimate: Estimate) -> Float[np.ndarray, "item cls"]:
+    def scores(self, estimate: EMEstimate) -> Float[np.ndarray, "item cls"]:
         """log P(labels of the item, class) per item and class."""
         out = np.empty((self.n_items, self.n_classes))
         for shard in self._shards:
@@ -170,7 +164,7 @@ class Incidence:
         return Sweep(self.counts(posterior), posterior.sum(axis=0), float("nan"))
 
     def _sweep_shard(
-        self, shard: _Shard, estimate: Estimate, out: Float[np.ndarray, "item cls"]
+        self, shard: _Shard, estimate: EMEstimate, out: Float[np.ndarray, "item cls"]
     ) -> Sweep:
         log_likelihood = 0.0
         class_counts = np.zeros(self.n_classes)
@@ -195,49 +189,19 @@ class Incidence:
             yield lambda function: pool.map(function, self._shards)
 
 
-def log_floored(probability: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+def floored_log(probability: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     """Elementwise log, never below `LOG_FLOOR`."""
     return np.log(np.maximum(probability, np.exp(LOG_FLOOR)))
-
-
-@contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """Call `observer` after each iteration of any EM that runs inside the block.
-
-    For progress bars: an estimator runs EM, several times with restarts, out of its caller's
-    sight.
-
-    Examples:
-        >>> import bayescrowd as bc
-        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb")])
-        >>> seen = []
-        >>> with observed(lambda iteration, objective: seen.append(iteration)):
-        ...     est = bc.DawidSkene(n_iter=3, tol=0).fit(ann)
-        >>> seen
-        [1, 2, 3]
-    """
-    token = _observer.set(observer)
-    try:
-        yield
-    finally:
-        _observer.reset(token)
-
-
-def report_iteration(iteration: int, objective: float) -> None:
-    """Tell the observer, if there is one, of an iteration; for loops other than `maximise`."""
-    observer = _observer.get()
-    if observer is not None:
-        observer(iteration, objective)
 
 
 def maximise(
     labels: Incidence,
     posterior: Float[np.ndarray, "item cls"],
-    m_step: Callable[[Sweep, Estimate | None], Estimate],
+    m_step: Callable[[Sweep, EMEstimate | None], EMEstimate],
     *,
     n_iter: int,
     tol: float,
-    estimate: Estimate | None = None,
+    estimate: EMEstimate | None = None,
 ) -> EMResult:
     """Run EM: an iteration is an M-step followed by an E-step.
 
@@ -252,17 +216,21 @@ def maximise(
     """
     out = np.empty((labels.n_items, labels.n_classes))
     sweep = labels.sweep(estimate, out) if estimate is not None else labels.start(posterior)
-    trace: list[float] = []
-    converged = False
-    while len(trace) < n_iter and not converged:
+
+    def step(estimate: EMEstimate | None) -> tuple[EMEstimate | None, float]:
+        nonlocal sweep
         estimate = m_step(sweep, estimate)
         del sweep  # with many classes its table is a large part of the memory
         sweep = labels.sweep(estimate, out)
-        trace.append(sweep.log_likelihood + estimate.penalty)
-        report_iteration(len(trace), trace[-1])
-        converged = tol > 0 and len(trace) > 1 and trace[-1] - trace[-2] < tol * labels.n_labels
+        return estimate, sweep.log_likelihood + estimate.penalty
+
+    # The sweep is no part of the state, so that its table can be freed before the next is made.
+    course = ascend(step, estimate, n_iter=n_iter, tol=tol * labels.n_labels)
+    estimate = course.state
     assert estimate is not None  # one iteration at least
-    return EMResult(estimate, out, sweep.counts, sweep.log_likelihood, np.array(trace), converged)
+    return EMResult(
+        estimate, out, sweep.counts, sweep.log_likelihood, course.trace, course.converged
+    )
 
 
 class _Shard(NamedTuple):
@@ -332,7 +300,7 @@ def _softmax(
     return posterior, float(largest.sum() + np.log(total).sum(dtype=np.float64))
 
 
-def _added(parts: list[Sweep]) -> Sweep:
+def _add(parts: list[Sweep]) -> Sweep:
     return Sweep(
         _sum_in_order([part.counts for part in parts]),
         _sum_in_order([part.class_counts for part in parts]),

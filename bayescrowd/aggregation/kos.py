@@ -31,24 +31,21 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
+from bayescrowd.aggregation.eigenvectors import gram_operator, leading_eigenvector
 from bayescrowd.aggregation.ordinal import CutScores, OrdinalAggregator, Pairs, linear_scores
-from bayescrowd.aggregation.singular_vectors import gram_operator, leading_eigenvector
-from bayescrowd.parameters import Count, Seed, Tolerance
+from bayescrowd.checks.parameters import Count, Seed, Tolerance
+from bayescrowd.iteration import Course, Step, settle
 
 __all__ = ["KOS", "Messages", "pass_messages"]
 
 
 class Messages(NamedTuple):
-    """Where message passing stopped."""
+    """The messages of one round."""
 
     to_task: Float[np.ndarray, "pair cut"]
     """y: what each worker's other tasks say about the worker, with a mean square of one."""
     to_worker: Float[np.ndarray, "pair cut"]
-    """x: what each task's other workers say about the task, in the last round's scale."""
-    trace: Float[np.ndarray, " iteration"]
-    """Root mean square change of y in each round, the largest over cuts."""
-    converged: bool
-    """Whether the last change was below the tolerance."""
+    """x: what each task's other workers say about the task, in the scale of the round before."""
 
 
 class KOS(OrdinalAggregator):
@@ -80,7 +77,7 @@ class KOS(OrdinalAggregator):
         ['a', 'b', 'a', 'b']
     """
 
-    _unsettled_hint = "; if messages only alternate, the labels are too few or too noisy for it"
+    _unsettled_hint = "if messages only alternate, the labels are too few or too noisy for it"
 
     def __init__(
         self,
@@ -104,7 +101,8 @@ class KOS(OrdinalAggregator):
         first = np.ones(pairs.signs.shape)
         if self.init == "random":
             first = np.random.default_rng(self.seed).normal(1.0, 1.0, first.shape)
-        messages = pass_messages(pairs, first, n_iter=self.n_iter, tol=self.tol)
+        course = pass_messages(pairs, first, n_iter=self.n_iter, tol=self.tol)
+        messages = course.state
         by_task = _adder(pairs.tasks, len(pairs.offsets) - 1)
         by_worker = _adder(pairs.workers, pairs.n_workers)
         scores = by_task @ (pairs.signs * messages.to_task)
@@ -112,12 +110,12 @@ class KOS(OrdinalAggregator):
         agreement = (scores * (by_task @ pairs.signs)).sum(axis=0)
         turn = np.where(agreement < 0, -1.0, 1.0)
         offsets = np.zeros(len(turn))
-        return CutScores(turn * scores, turn * weights, offsets, messages.trace, messages.converged)
+        return CutScores(turn * scores, turn * weights, offsets, course.trace, course.converged)
 
 
 def pass_messages(
     pairs: Pairs, first: Float[np.ndarray, "pair cut"], *, n_iter: int, tol: float
-) -> Messages:
+) -> Course[Messages]:
     """Run rounds of messages until they settle.
 
     Args:
@@ -128,17 +126,16 @@ def pass_messages(
     """
     by_task = _adder(pairs.tasks, len(pairs.offsets) - 1)
     by_worker = _adder(pairs.workers, pairs.n_workers)
-    to_task = _unit(first)
-    to_worker = np.zeros_like(to_task)
-    trace: list[float] = []
-    converged = False
-    while len(trace) < n_iter and not converged:
-        to_worker = _from_others(by_task, pairs.tasks, pairs.signs * to_task)
-        before = to_task
+
+    def exchange(messages: Messages) -> Step[Messages]:
+        before = messages.to_task
+        to_worker = _from_others(by_task, pairs.tasks, pairs.signs * before)
         to_task = _unit(_from_others(by_worker, pairs.workers, pairs.signs * to_worker))
-        trace.append(float(np.sqrt(((to_task - before) ** 2).mean(axis=0)).max()))
-        converged = tol > 0 and trace[-1] < tol
-    return Messages(to_task, to_worker, np.array(trace), converged)
+        change = float(np.sqrt(((to_task - before) ** 2).mean(axis=0)).max())
+        return Step(Messages(to_task, to_worker), change, change)
+
+    start = Messages(_unit(first), np.zeros_like(first))
+    return settle(exchange, start, n_iter=n_iter, tol=tol)
 
 
 def _from_others(

@@ -34,18 +34,14 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy.special import digamma, gammaln
 
-from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, log_floored, maximise
-from bayescrowd.aggregation.protocol import (
-    Aggregation,
-    Aggregator,
-    posterior_under,
-    vote_shares,
-)
+from bayescrowd.aggregation.em import EMEstimate, EMResult, Incidence, Sweep, floored_log, maximise
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator, posterior_under
 from bayescrowd.aggregation.smoothing import crowd_rows
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.votes import vote_shares
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.aggregation.worker_rows import CoinRows
-from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Count, NonNegative, Positive, Seed, Tolerance
+from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, Tolerance
+from bayescrowd.data.annotations import Annotations
 
 __all__ = ["MACE", "Tallies", "Weights", "tallies"]
 
@@ -140,7 +136,7 @@ class MACE(Aggregator):
         labels = symbols.labels()
         results = (self._run(symbols, labels, ann, start) for start in range(self.n_init))
         best = max(results, key=lambda result: result.trace[-1])
-        return self._described(best, symbols, labels, ann)
+        return self._describe(best, symbols, labels, ann)
 
     def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
         posterior = vote_shares(ann, symbols.fixed)
@@ -151,7 +147,7 @@ class MACE(Aggregator):
         m_step = partial(self._m_step, symbols)
         return maximise(labels, posterior, m_step, n_iter=self.n_iter, tol=self.tol)
 
-    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: Estimate | None) -> Estimate:
+    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
         n_classes = len(sweep.class_counts)
         found = tallies(symbols, sweep.counts, None if previous is None else previous.parameters)
         weights = self._weights(found)
@@ -159,14 +155,14 @@ class MACE(Aggregator):
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
         table = _chances(weights, symbols.worker, symbols.label)
-        return Estimate(log_floored(table), log_floored(priors), weights.penalty, weights)
+        return EMEstimate(floored_log(table), floored_log(priors), weights.penalty, weights)
 
     def _weights(self, found: Tallies) -> Weights:
         if self.method == "em":
             return _shares(found, self.smoothing / found.strategy.shape[1])
         return _variational_weights(found, self.competence_prior, self.strategy_prior)
 
-    def _described(
+    def _describe(
         self, result: EMResult, symbols: Symbols, labels: Incidence, ann: Annotations
     ) -> Aggregation:
         crowd, silent = crowd_rows(symbols, result.counts), symbols.silent
@@ -174,8 +170,8 @@ class MACE(Aggregator):
         log_likelihood = result.log_likelihood
         if self.method == "vb":
             means = self._means(tallies(symbols, result.counts, weights))
-            table = log_floored(_chances(means, symbols.worker, symbols.label))
-            plain = Estimate(table, result.estimate.log_prior, 0.0, None)
+            table = floored_log(_chances(means, symbols.worker, symbols.label))
+            plain = EMEstimate(table, result.estimate.log_prior, 0.0, None)
             log_likelihood = labels.sweep(plain, np.empty_like(result.posterior)).log_likelihood
         competences = means.knowing[:, 1]
         mean = competences[ann.worker_codes].mean()
@@ -198,8 +194,8 @@ class MACE(Aggregator):
 
     def _means(self, found: Tallies) -> Weights:
         """Means of the variational distributions."""
-        knowing = _normalised(found.knowing + self.competence_prior)
-        return Weights(knowing, _normalised(found.strategy + self.strategy_prior), 0.0)
+        knowing = _normalise(found.knowing + self.competence_prior)
+        return Weights(knowing, _normalise(found.strategy + self.strategy_prior), 0.0)
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
@@ -254,10 +250,10 @@ def _right_and_wrong(
 
 def _shares(found: Tallies, pseudo_counts: float) -> Weights:
     """Smoothed shares, and the log density of the Dirichlet prior that the smoothing amounts to."""
-    knowing = _normalised(found.knowing + pseudo_counts)
-    strategy = _normalised(found.strategy + pseudo_counts)
+    knowing = _normalise(found.knowing + pseudo_counts)
+    strategy = _normalise(found.strategy + pseudo_counts)
     labelled = found.knowing.sum(axis=1) > 0
-    log_density = log_floored(knowing[labelled]).sum() + log_floored(strategy[labelled]).sum()
+    log_density = floored_log(knowing[labelled]).sum() + floored_log(strategy[labelled]).sum()
     return Weights(knowing, strategy, pseudo_counts * float(log_density))
 
 
@@ -283,7 +279,7 @@ def _expected_log(
     return log_p, float(divergence.sum())
 
 
-def _normalised(rows: Float[np.ndarray, "worker outcome"]) -> Float[np.ndarray, "worker outcome"]:
+def _normalise(rows: Float[np.ndarray, "worker outcome"]) -> Float[np.ndarray, "worker outcome"]:
     """Rows scaled to sum to one; uniform where there is nothing."""
     total = rows.sum(axis=1, keepdims=True)
     return np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1.0 / rows.shape[1])

@@ -13,19 +13,18 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.protocol import (
-    TIE,
-    Aggregation,
-    Aggregator,
-    described,
+from bayescrowd.aggregation.implied import implied_aggregation
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator
+from bayescrowd.aggregation.votes import (
+    leading_shares,
     shares,
     vote_shares,
     weighted_votes,
     with_known,
 )
-from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Seed, as_numbers
-from bayescrowd.vocabulary import plain
+from bayescrowd.checks.parameters import Seed, as_numbers
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.vocabulary import plain
 
 __all__ = ["MajorityVote", "Wawa"]
 
@@ -58,7 +57,7 @@ class MajorityVote(Aggregator):
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         weights = _worker_weights(self.weights, ann.workers)
-        return described(ann, with_known(shares(_weighted_votes(ann, weights)), fixed))
+        return implied_aggregation(ann, with_known(shares(_weighted_votes(ann, weights)), fixed))
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
@@ -91,16 +90,15 @@ class Wawa(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        majority = vote_shares(ann, fixed)
-        leading = majority >= majority.max(axis=1, keepdims=True) - TIE
-        agreement = (leading / leading.sum(axis=1, keepdims=True))[ann.task_codes, ann.label_codes]
+        majority = leading_shares(vote_shares(ann, fixed))
+        agreement = majority[ann.task_codes, ann.label_codes]
         agreed = np.bincount(ann.worker_codes, agreement, minlength=ann.n_workers)
         n_labels = ann.labels_per_worker
         mean = agreed.sum() / ann.n_labels
         skills = np.where(n_labels > 0, agreed / np.maximum(n_labels, 1), mean)
         self.skills_ = pd.Series(skills, index=ann.workers, name="skill")
         self._mean_skill = mean
-        return described(ann, with_known(shares(_weighted_votes(ann, skills)), fixed))
+        return implied_aggregation(ann, with_known(shares(_weighted_votes(ann, skills)), fixed))
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]

@@ -34,16 +34,17 @@ import pandas as pd
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.em import Estimate, log_floored
+from bayescrowd.aggregation.em import EMEstimate, floored_log
 from bayescrowd.aggregation.protocol import (
     Aggregation,
     Aggregator,
 )
 from bayescrowd.aggregation.smoothing import crowd_rows
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.aggregation.worker_rows import CoinRows
-from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Count, Seed, Tolerance, Whole
+from bayescrowd.checks.parameters import Count, Seed, Tolerance, Whole
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.iteration import Course, Step, settle
 
 __all__ = ["MMSR", "Pairs", "agreement", "complete"]
 
@@ -70,15 +71,13 @@ class Pairs(NamedTuple):
         return np.diff(self.offsets)
 
 
-class Completion(NamedTuple):
-    """Result of `complete`."""
+class Factors(NamedTuple):
+    """A rank-one matrix, u_v u'_w."""
 
-    sizes: Float[np.ndarray, " worker"]
-    """|s_w|; without meaning for workers without neighbours."""
-    trace: Float[np.ndarray, " iteration"]
-    """Largest change of a size in each iteration."""
-    converged: bool
-    """Whether it fell to the tolerance."""
+    u: Float[np.ndarray, " worker"]
+    """One factor; the sizes |s_w|, without meaning for workers without neighbours."""
+    other: Float[np.ndarray, " worker"]
+    """The other factor, of the same norm."""
 
 
 class MMSR(Aggregator):
@@ -138,8 +137,8 @@ class MMSR(Aggregator):
             n_iter=self.n_iter,
             tol=self.tol,
         )
-        skills = _clipped(completion.sizes * _signs(pairs), ann.n_classes, resolution)
-        skills = _filled(skills, pairs, ann)
+        skills = _clip(completion.state.u * _signs(pairs), ann.n_classes, resolution)
+        skills = _fill(skills, pairs, ann)
         self.skills_ = pd.Series(skills, index=ann.workers, name="skill")
         return _weighted_vote(ann, fixed, skills, completion)
 
@@ -175,7 +174,7 @@ def agreement(ann: Annotations) -> Pairs:
 
 def complete(
     pairs: Pairs, *, trim: Int[np.ndarray, " worker"], floor: float, n_iter: int, tol: float
-) -> Completion:
+) -> Course[Factors]:
     """Sizes |s| such that |s_v s_w| fits the sizes of most entries.
 
     Args:
@@ -187,19 +186,20 @@ def complete(
         tol: stop when no size changes by more than this.
     """
     size = np.abs(pairs.value)
-    u, other = np.ones(len(pairs.degree)), np.ones(len(pairs.degree))
-    trace: list[float] = []
-    converged = False
-    while len(trace) < n_iter and not converged:
-        other = np.maximum(_trimmed_means(pairs, size / u[pairs.second], other, trim), floor)
+
+    def refine(factors: Factors) -> Step[Factors]:
+        u = factors.u
+        other = _trimmed_means(pairs, size / u[pairs.second], factors.other, trim)
+        other = np.maximum(other, floor)
         moved = np.maximum(_trimmed_means(pairs, size / other[pairs.second], u, trim), floor)
         # Only the product is determined: both sides get the same norm.
         balance = np.sqrt(np.linalg.norm(moved) / np.linalg.norm(other))
         moved, other = moved / balance, other * balance
-        trace.append(float(np.abs(moved - u).max()))
-        u = moved
-        converged = tol > 0 and trace[-1] <= tol
-    return Completion(u, np.array(trace), converged)
+        change = float(np.abs(moved - u).max())
+        return Step(Factors(moved, other), change, change)
+
+    ones = np.ones(len(pairs.degree))
+    return settle(refine, Factors(ones, ones), n_iter=n_iter, tol=tol)
 
 
 def _trimmed_neighbours(
@@ -254,14 +254,14 @@ def _signs(pairs: Pairs) -> Float[np.ndarray, " worker"]:
     return np.where(vector >= 0, 1.0, -1.0)
 
 
-def _clipped(
+def _clip(
     skills: Float[np.ndarray, " worker"], n_classes: int, resolution: float
 ) -> Float[np.ndarray, " worker"]:
     """Skills kept away from certainty by what the number of tasks can resolve."""
     return np.clip(skills, -1.0 / (n_classes - 1) + resolution, 1.0 - resolution)
 
 
-def _filled(
+def _fill(
     skills: Float[np.ndarray, " worker"], pairs: Pairs, ann: Annotations
 ) -> Float[np.ndarray, " worker"]:
     """Workers without neighbours get the mean skill of the others' labels, or 1/2 alone."""
@@ -274,7 +274,7 @@ def _weighted_vote(
     ann: Annotations,
     fixed: Int[np.ndarray, " item"],
     skills: Float[np.ndarray, " worker"],
-    completion: Completion,
+    completion: Course[Factors],
 ) -> Aggregation:
     """The one-coin model's posterior, and the model."""
     n_classes = ann.n_classes
@@ -284,8 +284,8 @@ def _weighted_vote(
     flat = np.full((n_classes, n_classes), 1.0 / n_classes)
     coins = CoinRows(right, wrong, stranger=flat, silent=symbols.silent)
     posterior = np.empty((ann.n_tasks, n_classes))
-    table = log_floored(coins.at(symbols.worker, symbols.label))
-    sweep = symbols.labels().sweep(Estimate(table, log_floored(flat[0]), 0.0, None), posterior)
+    table = floored_log(coins.at(symbols.worker, symbols.label))
+    sweep = symbols.labels().sweep(EMEstimate(table, floored_log(flat[0]), 0.0, None), posterior)
     stranger = crowd_rows(symbols, sweep.counts)
     return Aggregation(
         posterior,

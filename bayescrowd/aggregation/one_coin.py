@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bayescrowd.aggregation.dawid_skene import EMAggregator, Maximised
+from bayescrowd.aggregation.dawid_skene import EMAggregator, MaximisedRows
 from bayescrowd.aggregation.smoothing import Smoothing, smoothed_rows
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.aggregation.worker_rows import CoinRows
-from bayescrowd.parameters import Count, NonNegative, Seed, Tolerance
+from bayescrowd.checks.parameters import Count, NonNegative, Seed, Tolerance
 
 __all__ = ["OneCoinDawidSkene"]
 
@@ -73,13 +73,13 @@ class OneCoinDawidSkene(EMAggregator):
             seed=seed,
         )
 
-    def _maximised(
+    def _maximise(
         self,
         symbols: Symbols,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
-    ) -> Maximised:
+    ) -> MaximisedRows:
         n_classes, n_workers = symbols.n_classes, symbols.n_workers
         at_label = np.arange(len(symbols)), symbols.label
         right = np.bincount(symbols.worker, counts[at_label], minlength=n_workers)
@@ -99,7 +99,7 @@ class OneCoinDawidSkene(EMAggregator):
         log_table = np.empty(counts.shape) if out is None else out
         log_table[:] = log_wrong[symbols.worker][:, None]
         log_table[at_label] = log_right[symbols.worker]
-        return Maximised(log_table, (log_right, log_wrong), smoothed.penalty, smoothed.centre)
+        return MaximisedRows(log_table, (log_right, log_wrong), smoothed.penalty, smoothed.centre)
 
     def _worker_rows(
         self,

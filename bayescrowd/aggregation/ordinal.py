@@ -22,14 +22,10 @@ import pandas as pd
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from bayescrowd.aggregation.protocol import (
-    Aggregation,
-    Aggregator,
-    described,
-    shares,
-    with_known,
-)
-from bayescrowd.annotations import Annotations
+from bayescrowd.aggregation.implied import implied_aggregation
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator
+from bayescrowd.aggregation.votes import shares, with_known
+from bayescrowd.data.annotations import Annotations
 
 __all__ = ["CutScores", "OrdinalAggregator", "Pairs", "linear_scores", "signed_pairs"]
 
@@ -86,14 +82,14 @@ class OrdinalAggregator(Aggregator):
         pairs = signed_pairs(ann)
         above = np.arange(ann.n_classes - 1) < ann.label_codes.max()
         below = np.arange(ann.n_classes - 1) >= ann.label_codes.min()
-        found = _scaled(self._score_crossed(pairs, above & below))
+        found = _scale(self._score_crossed(pairs, above & below))
         self.weights_ = pd.DataFrame(
             found.weights, index=ann.workers, columns=pd.Index(ann.classes[:-1], name="above")
         )
         self._offsets = found.offsets
         self._mean_weight = ann.labels_per_worker @ found.weights / ann.n_labels
         posterior = with_known(_first_not_above(found.scores, ann.votes), fixed)
-        return described(ann, posterior, trace=found.trace, converged=found.converged)
+        return implied_aggregation(ann, posterior, trace=found.trace, converged=found.converged)
 
     def _score_crossed(self, pairs: Pairs, crossed: Bool[np.ndarray, " cut"]) -> CutScores:
         """Ask the method about cuts with labels on both sides; the others answer themselves."""
@@ -151,7 +147,7 @@ def linear_scores(
     return np.where(labelled[:, None], np.stack(votes, axis=1) - offsets, 0.0)
 
 
-def _scaled(found: CutScores) -> CutScores:
+def _scale(found: CutScores) -> CutScores:
     """Weights scaled so that the largest is one, and what is measured in them."""
     largest = np.abs(found.weights).max(axis=0)
     scale = np.where(largest > 0, largest, 1.0)

@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bayescrowd.aggregation.em import LOG_FLOOR, log_floored
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.em import LOG_FLOOR, floored_log
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.aggregation.worker_rows import blocks
 
 __all__ = [
@@ -27,8 +27,8 @@ __all__ = [
     "SmoothedRows",
     "Smoothing",
     "crowd_rows",
-    "log_pulled",
     "mean_rows",
+    "pulled_log_rows",
     "smoothed_pairs",
     "smoothed_rows",
 ]
@@ -98,7 +98,7 @@ def smoothed_rows(
         rows = np.where(totals > 0, rows, 1.0)
         totals = np.where(totals > 0, totals, rows.shape[2])
     rows /= totals
-    log_rows = log_floored(rows)
+    log_rows = floored_log(rows)
     if pseudo_counts == 0:
         return SmoothedRows(rows, log_rows, 0.0, None)
     active = np.einsum("wko->w", counts) > 0
@@ -109,7 +109,7 @@ def smoothed_rows(
     mean_log = active_rows.mean(axis=0)
     centre = np.exp(mean_log)
     centre /= centre.sum(axis=1, keepdims=True)
-    divergence = float((centre * (log_floored(centre) - mean_log)).sum())
+    divergence = float((centre * (floored_log(centre) - mean_log)).sum())
     return SmoothedRows(rows, log_rows, -pseudo_counts * len(active_rows) * divergence, centre)
 
 
@@ -142,23 +142,25 @@ def smoothed_pairs(
     totals = symbols.by_worker(counts)
     if pseudo_counts == 0:
         uniform = np.full((n_classes, n_classes), 1.0 / n_classes)
-        log_rows, scale = log_pulled(symbols, counts, totals, base=uniform, strength=0.0, out=out)
+        log_rows, scale = pulled_log_rows(
+            symbols, counts, totals, base=uniform, strength=0.0, out=out
+        )
         return SmoothedPairs(log_rows, scale, uniform, 0.0, None)
-    log_rows, scale = log_pulled(
+    log_rows, scale = pulled_log_rows(
         symbols, counts, totals, base=base, strength=pseudo_counts, out=out
     )
-    total_log, n_active = _summed_logs(symbols, log_rows, totals, base, pseudo_counts)
+    total_log, n_active = _sum_logs(symbols, log_rows, totals, base, pseudo_counts)
     if not pooled:
         penalty = pseudo_counts * float((base * total_log).sum())
         return SmoothedPairs(log_rows, scale, base, penalty, None)
     mean_log = total_log / n_active
     centre = np.exp(mean_log)
     centre /= centre.sum(axis=1, keepdims=True)
-    divergence = float((centre * (log_floored(centre) - mean_log)).sum())
+    divergence = float((centre * (floored_log(centre) - mean_log)).sum())
     return SmoothedPairs(log_rows, scale, base, -pseudo_counts * n_active * divergence, centre)
 
 
-def log_pulled(
+def pulled_log_rows(
     symbols: Symbols,
     counts: Float[np.ndarray, "symbol cls"],
     totals: Float[np.ndarray, "worker cls"],
@@ -185,11 +187,11 @@ def log_pulled(
             rows *= added.take(worker, axis=0, mode="clip")
         rows += counts[part]
         rows /= given.take(worker, axis=0, mode="clip")
-        log_rows[part] = log_floored(rows)
+        log_rows[part] = floored_log(rows)
     return log_rows, added / given
 
 
-def _summed_logs(
+def _sum_logs(
     symbols: Symbols,
     log_rows: Float[np.ndarray, "symbol cls"],
     totals: Float[np.ndarray, "worker cls"],
@@ -205,7 +207,7 @@ def _summed_logs(
     log_given[silent] = 0.0
     n_active = int((~silent).sum())
     n_seen = np.bincount(symbols.label, minlength=symbols.n_classes)
-    log_base = log_floored(strength * base)
+    log_base = floored_log(strength * base)
     seen_given = symbols.by_label_of_workers(log_given).T
     # einsum, since NumPy's sum is slow where the other axis is as short as this one.
     all_given = np.einsum("wk->k", log_given)[:, None]

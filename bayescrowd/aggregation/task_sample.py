@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, UInt64
 
-from bayescrowd.annotations import Annotations
+from bayescrowd.data.annotations import Annotations
 
 __all__ = [
     "Fingerprints",
@@ -52,7 +52,7 @@ def sampled_tasks(ann: Annotations, n_labels: int) -> Int[np.ndarray, " task"]:
         100
     """
     every = max(1, round(ann.n_labels / n_labels))
-    return np.sort(_labelled_in_order(ann, task_fingerprints(ann))[every // 2 :: every])
+    return np.sort(_order_labelled(ann, task_fingerprints(ann))[every // 2 :: every])
 
 
 def task_folds(
@@ -71,7 +71,7 @@ def task_folds(
         >>> [len(fold) for fold in task_folds(ann, np.full(100, -1), 3)]
         [34, 33, 33]
     """
-    order = _labelled_in_order(ann, task_fingerprints(ann, fixed, FOLD_ROUNDS))
+    order = _order_labelled(ann, task_fingerprints(ann, fixed, FOLD_ROUNDS))
     return [np.sort(order[i::n_folds]) for i in range(min(n_folds, len(order)))]
 
 
@@ -92,28 +92,28 @@ def fingerprints(
         fixed: class of tasks whose truth is known, -1 elsewhere.
         n_rounds: rounds of refinement.
     """
-    of_class = _mixed(np.bincount(ann.label_codes, minlength=ann.n_classes).astype(np.uint64))
+    of_class = _mix(np.bincount(ann.label_codes, minlength=ann.n_classes).astype(np.uint64))
     pair = ann.worker_codes.astype(np.int64) * ann.n_classes + ann.label_codes
     n_given = np.bincount(pair, minlength=ann.n_workers * ann.n_classes)
     used = np.flatnonzero(n_given)
     worker, label = np.divmod(used, ann.n_classes)
-    habit = _mixed(n_given[used].astype(np.uint64) ^ of_class[label])
-    of_worker = _mixed(_sums(habit, worker, ann.n_workers))
+    habit = _mix(n_given[used].astype(np.uint64) ^ of_class[label])
+    of_worker = _mix(_sums(habit, worker, ann.n_workers))
     # A task's answers: the classes that it is given, each with those who give it.
     key = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
     keys, answer = np.unique(key, return_inverse=True)
     task_of_answer, class_of_answer = np.divmod(keys, ann.n_classes)
     for n_done in range(n_rounds + 1):
-        givers = _sums(_mixed(of_worker)[ann.worker_codes], answer, len(keys))
-        of_answer = _mixed(givers + of_class[class_of_answer])
+        givers = _sums(_mix(of_worker)[ann.worker_codes], answer, len(keys))
+        of_answer = _mix(givers + of_class[class_of_answer])
         of_task = _sums(of_answer, task_of_answer, ann.n_tasks)
         if fixed is not None:
-            of_task = of_task + np.where(fixed >= 0, _mixed(~of_class)[fixed], np.uint64(0))
-        of_task = _mixed(of_task)
+            of_task = of_task + np.where(fixed >= 0, _mix(~of_class)[fixed], np.uint64(0))
+        of_task = _mix(of_task)
         if n_done < n_rounds:
-            of_label = _mixed(of_task[ann.task_codes] + of_answer[answer])
-            of_worker = _mixed(_sums(of_label, ann.worker_codes, ann.n_workers))
-            of_class = _mixed(_sums(of_label, ann.label_codes, ann.n_classes))
+            of_label = _mix(of_task[ann.task_codes] + of_answer[answer])
+            of_worker = _mix(_sums(of_label, ann.worker_codes, ann.n_workers))
+            of_class = _mix(_sums(of_label, ann.label_codes, ann.n_classes))
     return Fingerprints(of_task, of_worker, of_class)
 
 
@@ -124,16 +124,16 @@ def worker_contents(ann: Annotations) -> UInt64[np.ndarray, " worker"]:
     """
     pair = ann.task_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
-    return _sums(_mixed(pair), ann.worker_codes, ann.n_workers)
+    return _sums(_mix(pair), ann.worker_codes, ann.n_workers)
 
 
-def _labelled_in_order(
+def _order_labelled(
     ann: Annotations, of_task: UInt64[np.ndarray, " task"]
 ) -> Int[np.ndarray, " labelled"]:
     # Where symmetry leaves different tasks alike, those with the same labels stay together.
     pair = ann.worker_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
-    order = np.lexsort((_sums(_mixed(pair), ann.task_codes, ann.n_tasks), of_task))
+    order = np.lexsort((_sums(_mix(pair), ann.task_codes, ann.n_tasks), of_task))
     return order[ann.labels_per_task[order] > 0]
 
 
@@ -147,7 +147,7 @@ def _sums(
     return running[ends[1:]] - running[ends[:-1]]
 
 
-def _mixed(values: UInt64[np.ndarray, " value"]) -> UInt64[np.ndarray, " value"]:
+def _mix(values: UInt64[np.ndarray, " value"]) -> UInt64[np.ndarray, " value"]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): each bit depends on all."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

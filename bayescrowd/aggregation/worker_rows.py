@@ -23,9 +23,16 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import xlogy
 
 from bayescrowd.aggregation.em import LOG_FLOOR
-from bayescrowd.aggregation.symbols import Symbols, find_pairs, silent_workers
 
-__all__ = ["CoinRows", "DenseRows", "SparseRows", "WorkerRows", "blocks"]
+__all__ = [
+    "CoinRows",
+    "DenseRows",
+    "SparseRows",
+    "WorkerRows",
+    "blocks",
+    "find_pairs",
+    "silent_workers",
+]
 
 BLOCK_ENTRIES = 1 << 18
 """Entries of tables and matrices that are made at a time."""
@@ -66,7 +73,7 @@ class WorkerRows(ABC):
         """P(label | class) of pairs of a worker and a label; worker -1 is a stranger."""
 
     @abstractmethod
-    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> WorkerRows:
+    def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> WorkerRows:
         """The same with class k standing for the class `hidden[k]` of now."""
 
     def matrices(self, workers: Int[np.ndarray, " some"]) -> Float[np.ndarray, "some cls observed"]:
@@ -113,7 +120,7 @@ class DenseRows(WorkerRows):
         known = self._matrices[worker, :, label]
         return np.where(worker[:, None] >= 0, known, self.stranger[:, label].T)
 
-    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> DenseRows:
+    def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> DenseRows:
         """Rows in another order."""
         return DenseRows(self._matrices[:, hidden], self.stranger[hidden])
 
@@ -126,7 +133,7 @@ class SparseRows(WorkerRows):
         P(l | k) = scale_wk base_kl,    or diagonal_wk where l = k, if there is a diagonal.
 
     Args:
-        symbols: the pairs that occur.
+        keys: worker x n_classes + label of the pairs that occur, ascending.
         log_seen: log P(label | class) of these pairs.
         scale: factor of the base's row k in the worker's.
         base: the crowd's rows.
@@ -136,7 +143,7 @@ class SparseRows(WorkerRows):
 
     def __init__(
         self,
-        symbols: Symbols,
+        keys: Int[np.ndarray, " symbol"],
         log_seen: Float[np.ndarray, "symbol cls"],
         *,
         scale: Float[np.ndarray, "worker cls"],
@@ -145,7 +152,7 @@ class SparseRows(WorkerRows):
         diagonal: Float[np.ndarray, "worker cls"] | None = None,
     ) -> None:
         self.stranger, self.n_workers = stranger, len(scale)
-        self._keys, self._log_seen = symbols.keys, log_seen
+        self._keys, self._log_seen = keys, log_seen
         self._scale, self._base, self._diagonal = scale, base, diagonal
 
     def at(
@@ -161,7 +168,7 @@ class SparseRows(WorkerRows):
         rows[unknown] = self.stranger[:, label[unknown]].T
         return rows
 
-    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> SparseRows:
+    def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> SparseRows:
         """Classes in another order; the labels keep their names."""
         if self._diagonal is not None:
             raise ValueError("rows with a diagonal have named their classes")
@@ -263,7 +270,7 @@ class CoinRows(WorkerRows):
         rows[unknown] = self.stranger[:, label[unknown]].T
         return rows
 
-    def renamed(self, hidden: Int[np.ndarray, " cls"]) -> CoinRows:
+    def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> CoinRows:
         """Of two classes the other one: right answers are wrong, and wrong ones right."""
         if (hidden == np.arange(len(hidden))).all():
             return self
@@ -302,3 +309,24 @@ def matrix_information(
     observed = np.einsum("k,wko->wo", priors, matrices)
     terms = np.einsum("k,wko->w", priors, xlogy(matrices, matrices))
     return terms - xlogy(observed, observed).sum(axis=1)
+
+
+def find_pairs(
+    keys: Int[np.ndarray, " symbol"],
+    n_classes: int,
+    worker: Int[np.ndarray, " pair"],
+    label: Int[np.ndarray, " pair"],
+) -> Int[np.ndarray, " pair"]:
+    """Place of each pair among ascending keys, -1 where it does not occur; worker -1 is nobody."""
+    key = worker.astype(np.int64) * n_classes + label
+    place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    return np.where((worker >= 0) & (keys[place] == key), place, -1)
+
+
+def silent_workers(
+    keys: Int[np.ndarray, " symbol"], n_workers: int, n_classes: int
+) -> Bool[np.ndarray, " worker"]:
+    """Whether a worker is in none of ascending keys."""
+    silent = np.ones(n_workers, dtype=bool)
+    silent[keys // n_classes] = False
+    return silent

@@ -16,23 +16,18 @@ takes the one that comes first, and the iteration stops when it stands still.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.protocol import (
-    TIE,
-    Aggregation,
-    Aggregator,
-    described,
-    shares,
-    weighted_votes,
-    with_known,
-)
-from bayescrowd.annotations import Annotations
-from bayescrowd.parameters import Count, Real, Seed, Tolerance
+from bayescrowd.aggregation.implied import implied_aggregation
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator
+from bayescrowd.aggregation.votes import leading_shares, shares, weighted_votes, with_known
+from bayescrowd.checks.parameters import Count, Real, Seed, Tolerance
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.iteration import Step, settle
 
 __all__ = ["ZeroBasedSkill"]
 
@@ -87,29 +82,41 @@ class ZeroBasedSkill(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        skills = np.full(ann.n_workers, 1.0 / ann.n_classes)
-        rate = self.learning_rate
-        trace: list[float] = []
-        converged = False
-        while len(trace) < self.n_iter and not converged:
-            if (len(trace) + 1) % self.steps_to_reduce == 0:
+        def learn(state: _State) -> Step[_State]:
+            n_done, rate = state.n_done + 1, state.rate
+            if n_done % self.steps_to_reduce == 0:
                 rate *= self.reduction
-            agreement = _agreement(ann, with_known(shares(_votes(ann, skills)), fixed))
-            gap = np.where(ann.labels_per_worker > 0, agreement - skills, 0.0)
-            skills = skills + rate * gap
-            trace.append(float((gap**2 * ann.labels_per_worker).sum() / ann.n_labels))
-            converged = self.tol > 0 and float(np.abs(gap).max()) <= self.tol
+            vote = with_known(shares(_votes(ann, state.skills)), fixed)
+            gap = np.where(ann.labels_per_worker > 0, _agreement(ann, vote) - state.skills, 0.0)
+            loss = float((gap**2 * ann.labels_per_worker).sum() / ann.n_labels)
+            change = float(np.abs(gap).max())
+            return Step(_State(state.skills + rate * gap, rate, n_done), loss, change)
+
+        start = _State(np.full(ann.n_workers, 1.0 / ann.n_classes), self.learning_rate, 0)
+        course = settle(learn, start, n_iter=self.n_iter, tol=self.tol)
+        skills = course.state.skills
         self._mean_skill = float(skills[ann.worker_codes].mean())
         skills = np.where(ann.labels_per_worker > 0, skills, self._mean_skill)
         self.skills_ = pd.Series(skills, index=ann.workers, name="skill")
         posterior = with_known(shares(_votes(ann, skills)), fixed)
-        return described(ann, posterior, trace=trace, converged=converged)
+        return implied_aggregation(ann, posterior, trace=course.trace, converged=course.converged)
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
         skills = np.append(self.skills_.to_numpy(), self._mean_skill)[known]
         return shares(_votes(ann, skills))
+
+
+class _State(NamedTuple):
+    """Where the iteration stands."""
+
+    skills: Float[np.ndarray, " worker"]
+    """s of each worker."""
+    rate: float
+    """How far a skill moves toward the agreement."""
+    n_done: int
+    """Iterations so far."""
 
 
 def _votes(ann: Annotations, skills: Float[np.ndarray, " worker"]) -> Float[np.ndarray, "item cls"]:
@@ -121,7 +128,6 @@ def _agreement(
     ann: Annotations, vote: Float[np.ndarray, "item cls"]
 ) -> Float[np.ndarray, " worker"]:
     """Share of each worker's labels that agree with the leading class."""
-    leading = vote >= vote.max(axis=1, keepdims=True) - TIE
-    agrees = (leading / leading.sum(axis=1, keepdims=True))[ann.task_codes, ann.label_codes]
+    agrees = leading_shares(vote)[ann.task_codes, ann.label_codes]
     agreed = np.bincount(ann.worker_codes, agrees, minlength=ann.n_workers)
     return agreed / np.maximum(ann.labels_per_worker, 1)

@@ -10,7 +10,7 @@ How the parts meet, from below:
   `Belief.reader` makes a `Reader`, which tells log P(labels | class) to the classifier. A new kind
   of model is a new class beside `NaiveBayesBelief` and a line in `policy.BELIEFS`.
 * `access_path`: the belief of the access path model, by Gibbs chains of each feature kept warm;
-  `grouped_readings` is for whole tables and the mode, `noisy_shrinkage` for `lookahead`.
+  `noisy_shrinkage` combines it with majorities, for `lookahead`.
 * `gain`: information gain given the chosen features, and greedy selection, from channels alone.
 * `credibility`: how well Dirichlet rows are known.
 * `ledger`: queries, answers, money, events. `Ledger.tell` is where budget is spent.

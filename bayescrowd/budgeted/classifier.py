@@ -10,10 +10,10 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy.special import log_softmax
 
-from bayescrowd.budgeted.belief import Reader
+from bayescrowd.budgeted.beliefs.naive_bayes import Reader
 from bayescrowd.budgeted.space import FeatureSpace
-from bayescrowd.parameters import checked
-from bayescrowd.vocabulary import listed, plain
+from bayescrowd.checks.parameters import validate_arguments
+from bayescrowd.data.vocabulary import comma_list, plain
 
 __all__ = ["Classifier"]
 
@@ -46,7 +46,7 @@ class Classifier:
         self._space = space
         self._readers = dict(readers)
 
-    @checked
+    @validate_arguments
     def predict_proba(self, instances: pd.DataFrame) -> pd.DataFrame:
         """Probability of each class for each row; other columns are not looked at.
 
@@ -58,14 +58,14 @@ class Classifier:
             self.probabilities(labels), index=instances.index, columns=list(self.classes)
         )
 
-    @checked
+    @validate_arguments
     def predict(self, instances: pd.DataFrame) -> pd.Series:
         """The most probable class of each row; the first among equals."""
         best = self.predict_proba(instances).to_numpy().argmax(axis=1)
         names = pd.Series(list(self.classes)).take(best)
         return pd.Series(names.to_numpy(), index=instances.index, name="class")
 
-    @checked
+    @validate_arguments
     def contributions(
         self, instances: pd.DataFrame, *, target: Hashable, against: Hashable
     ) -> pd.DataFrame:
@@ -79,7 +79,7 @@ class Classifier:
         """
         for name in (target, against):
             if name not in self.classes:
-                raise ValueError(f"no class {name!r}; there are {listed(self.classes)}")
+                raise ValueError(f"no class {name!r}; there are {comma_list(self.classes)}")
         one, other = self.classes.index(target), self.classes.index(against)
         log_prior = np.log(self._space.class_prior)
         own = "class prior" if "prior" in self.features else "prior"
@@ -89,7 +89,7 @@ class Classifier:
             columns[name] = said[:, one] - said[:, other]
         return pd.DataFrame(columns, index=instances.index)
 
-    @checked
+    @validate_arguments
     def probabilities(
         self, labels: Mapping[Hashable, Int[np.ndarray, "row label"]]
     ) -> Float[np.ndarray, "row cls"]:
@@ -100,7 +100,7 @@ class Classifier:
         """
         known = [name for name in self._readers if name in labels]
         if not known:
-            raise ValueError(f"expected labels of at least one of {listed(self._readers)}")
+            raise ValueError(f"expected labels of at least one of {comma_list(self._readers)}")
         log_prior = np.log(self._space.class_prior)
         log_joint = log_prior + sum(self._readers[f].log_likelihood(labels[f]) for f in known)
         log_joint[np.isneginf(log_joint).all(axis=1)] = log_prior
@@ -110,12 +110,12 @@ class Classifier:
         if not isinstance(instances, pd.DataFrame):
             raise TypeError(
                 f"instances came as {type(instances).__name__}; expected a pandas table with the "
-                f"columns {listed(self.features)}"
+                f"columns {comma_list(self.features)}"
             )
         for name in self.features:
             if name not in instances.columns:
                 raise ValueError(
-                    f"the instances have no column {name!r}; expected {listed(self.features)}"
+                    f"the instances have no column {name!r}; expected {comma_list(self.features)}"
                 )
         return {name: self._coded(name, instances[name]) for name in self.features}
 
@@ -134,7 +134,7 @@ class Classifier:
         return codes
 
     def __repr__(self) -> str:
-        return f"Classifier({len(self.classes)} classes from {listed(self.features)})"
+        return f"Classifier({len(self.classes)} classes from {comma_list(self.features)})"
 
 
 def _in_order(cell: Any) -> list[Any]:

@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Int
 
-from bayescrowd.budgeted.access_path import AccessPathBelief
-from bayescrowd.budgeted.belief import Belief, Estimate, NaiveBayesBelief
+from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
+from bayescrowd.budgeted.beliefs.credibility import Measure, credibility
+from bayescrowd.budgeted.beliefs.naive_bayes import Belief, Estimate, NaiveBayesBelief
 from bayescrowd.budgeted.classifier import Classifier
-from bayescrowd.budgeted.credibility import Measure, credibility
-from bayescrowd.budgeted.gain import greedy
-from bayescrowd.budgeted.ledger import Entry, Event, Ledger, Query
+from bayescrowd.budgeted.information_gain import greedy
+from bayescrowd.budgeted.query_book import Entry, Event, Ledger, Query
 from bayescrowd.budgeted.space import FeatureSpace
-from bayescrowd.parameters import Count, NonNegative, Positive, Seed, checked
-from bayescrowd.vocabulary import natural_key, plain
+from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
+from bayescrowd.data.vocabulary import natural_key, plain
 
 __all__ = ["BELIEFS", "BudgetResult", "ModelName", "Policy"]
 
@@ -81,7 +81,7 @@ class Policy(ABC):
             to be selected, or an argument is out of range.
     """
 
-    @checked
+    @validate_arguments
     def __init__(
         self,
         space: FeatureSpace,
@@ -143,7 +143,7 @@ class Policy(ABC):
         self._asked(feature, cls)
         return query
 
-    @checked
+    @validate_arguments
     def ask_batch(self, n: Count) -> list[Query]:
         """Up to n queries at once, none of them waiting for the others' answers."""
         queries: list[Query] = []
@@ -151,7 +151,7 @@ class Policy(ABC):
             queries.append(query)
         return queries
 
-    @checked
+    @validate_arguments
     def tell(self, query: Query | int, answers: Any) -> None:
         """Hand in answers to a query: all its labels or some of them, whenever they come.
 
@@ -168,7 +168,7 @@ class Policy(ABC):
         if told is not None and told[1]:
             self._take_in(told[0])
 
-    @checked
+    @validate_arguments
     def exhausted(self, query: Query | int) -> None:
         """Say that no instance of the query's class is left whose feature is not labelled yet.
 
@@ -178,7 +178,7 @@ class Policy(ABC):
         self._again = entry.feature
         self._withdrawn(entry)
 
-    @checked
+    @validate_arguments
     def withdraw(self, query: Query | int) -> None:
         """Close a query that will not be answered any further; what was told stays in use."""
         entry = self._ledger.withdraw(query)
@@ -186,7 +186,7 @@ class Policy(ABC):
             self._take_in(entry)
         self._withdrawn(entry)
 
-    @checked
+    @validate_arguments
     def replay(self: Itself, events: Iterable[Event], *, strict: bool = True) -> Itself:
         """Run through the events of another policy with the same arguments.
 
@@ -243,7 +243,7 @@ class Policy(ABC):
             return "budget spent"
         return ""
 
-    @checked
+    @validate_arguments
     def result(self, *, estimate: Estimate = "mean") -> BudgetResult:
         """What was learned so far; may be asked for at any time.
 
@@ -262,12 +262,12 @@ class Policy(ABC):
             stopped=self.stopped or "not finished",
         )
 
-    @checked
+    @validate_arguments
     def classifier(self, *, estimate: Estimate = "mean") -> Classifier:
         """The classifier of `result` alone, without its tables."""
         return self._classifier_of(self._select(), estimate)
 
-    @checked
+    @validate_arguments
     def credibility(self, *, epsilon: Positive = 0.05, measure: Measure = "interval") -> pd.Series:
         """How well each feature's parameters are known, 0 to 1 (equation 1 of the paper).
 

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.dataset import TableDataset
-from bayescrowd.parameters import Positive, check_parameters, checked
-from bayescrowd.vocabulary import listed, natural_key, plain
+from bayescrowd.checks.parameters import Positive, check_parameters, validate_arguments
+from bayescrowd.data.table_dataset import TableDataset
+from bayescrowd.data.vocabulary import comma_list, natural_key, plain
 
 __all__ = ["CodedTable", "FeatureSpace", "features_and_target"]
 
@@ -74,7 +74,9 @@ class FeatureSpace:
         classes = tuple(plain(name) for name in self.classes)
         features = {plain(f): tuple(map(plain, values)) for f, values in self.features.items()}
         if len(classes) < 2:
-            raise ValueError(f"a space needs two classes or more, got {listed(classes) or 'none'}")
+            raise ValueError(
+                f"a space needs two classes or more, got {comma_list(classes) or 'none'}"
+            )
         _check_distinct(classes, "class")
         if not features:
             raise ValueError("a space needs at least one feature")
@@ -83,13 +85,13 @@ class FeatureSpace:
             if len(values) < 2:
                 raise ValueError(
                     f"feature {name!r} has {len(values)} value{'s'[: len(values) != 1]} "
-                    f"({listed(values)}): it tells nothing; expected two or more"
+                    f"({comma_list(values)}): it tells nothing; expected two or more"
                 )
         costs = dict.fromkeys(features, 1.0)
         for name, cost in self.costs.items():
             if name not in features:
                 raise ValueError(
-                    f"costs: there is no feature {name!r}; there are {listed(features)}"
+                    f"costs: there is no feature {name!r}; there are {comma_list(features)}"
                 )
             if not 0 < cost < np.inf:
                 raise ValueError(f"costs: feature {name!r} costs {cost}; expected more than 0")
@@ -101,7 +103,7 @@ class FeatureSpace:
         object.__setattr__(self, "cuts", {f: tuple(c) for f, c in self.cuts.items()})
 
     @classmethod
-    @checked
+    @validate_arguments
     def from_table(
         cls,
         table: Any,
@@ -176,7 +178,7 @@ class FeatureSpace:
         """What one label of each feature costs."""
         return np.array([self.costs[name] for name in self.features], dtype=float)
 
-    @checked
+    @validate_arguments
     def take(self, features: Sequence[int], classes: Sequence[int]) -> FeatureSpace:
         """The same space with the features and classes at these positions, in this order."""
         names = self.names
@@ -191,7 +193,7 @@ class FeatureSpace:
             cuts={name: self.cuts[name] for name in kept if name in self.cuts},
         )
 
-    @checked
+    @validate_arguments
     def code_of(self, feature: Hashable, value: Any) -> int:
         """Position of a value among a feature's values; a number falls into its interval.
 
@@ -207,10 +209,10 @@ class FeatureSpace:
             return int(np.searchsorted(self.cuts[feature], value, side="right"))
         raise ValueError(
             f"feature {feature!r} has no value {value!r}; expected one of "
-            f"{listed(self.features[feature])}"
+            f"{comma_list(self.features[feature])}"
         )
 
-    @checked
+    @validate_arguments
     def code_column(self, feature: Hashable, column: pd.Series) -> Int[np.ndarray, " row"]:
         """Positions of a column's values, -1 where missing.
 
@@ -227,7 +229,7 @@ class FeatureSpace:
                 raise ValueError(f"row {plain(row)!r}: {error}") from None
         return codes[row_code]
 
-    @checked
+    @validate_arguments
     def code(self, table: Any, *, target: Hashable | None = None) -> CodedTable:
         """A labelled table in the codes of this space.
 
@@ -238,7 +240,7 @@ class FeatureSpace:
         for name in self.features:
             if name not in frame.columns:
                 raise ValueError(
-                    f"the table has no column {name!r}; its columns are {listed(frame.columns)}"
+                    f"the table has no column {name!r}; its columns are {comma_list(frame.columns)}"
                 )
         known = {name: y for y, name in enumerate(self.classes)}
         row_code, distinct = pd.factorize(classes)
@@ -246,7 +248,7 @@ class FeatureSpace:
             if plain(name) not in known:
                 raise ValueError(
                     f"class {plain(name)!r} of the table is not of the space, which has "
-                    f"{listed(self.classes)}"
+                    f"{comma_list(self.classes)}"
                 )
         return CodedTable(
             np.stack([self.code_column(name, frame[name]) for name in self.features], axis=1),
@@ -278,7 +280,7 @@ def features_and_target(
         if target is None or target not in frame.columns:
             raise ValueError(
                 f"target={target!r}: expected the column that holds the class, one of "
-                f"{listed(frame.columns)}"
+                f"{comma_list(frame.columns)}"
             )
         features, classes = frame.drop(columns=[target]), frame[target]
     if len(features) == 0:

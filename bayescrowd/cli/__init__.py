@@ -76,7 +76,7 @@ def _parser() -> Parser:
 
 def _guarded(args: object) -> int:
     """Run the chosen command; whatever goes wrong becomes one line and an exit code."""
-    from bayescrowd.vocabulary import options_in_messages
+    from bayescrowd.data.vocabulary import options_in_messages
 
     try:
         with options_in_messages():

@@ -15,6 +15,7 @@ from bayescrowd.cli.arguments import (
     METHODS,
     Commands,
     add_reading_options,
+    check_outputs,
     comma_separated,
     make_estimator,
     method_name,
@@ -22,16 +23,16 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
-from bayescrowd.cli.sampling import check_outputs
-from bayescrowd.cli.text import aligned, counted
+from bayescrowd.cli.text import align, quantity
+from bayescrowd.data.text import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.aggregation.protocol import Aggregator
-    from bayescrowd.annotations import Annotations
+    from bayescrowd.data.annotations import Annotations
+    from bayescrowd.io.reading import KnownLabels
     from bayescrowd.metrics import Scores
-    from bayescrowd.reading import KnownLabels
 
 __all__ = ["add_to"]
 
@@ -147,7 +148,7 @@ class _Outcome(NamedTuple):
 def _run(args: argparse.Namespace) -> int:
     _check_files(args)
     estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
-    outcome = _aggregated(args, estimator)
+    outcome = _aggregate(args, estimator)
     _write_tables(outcome, args)
     if args.json:
         print(json.dumps(_document(outcome), indent=2, ensure_ascii=False, default=str))
@@ -157,10 +158,10 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
+def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.cli.progress import iterations, stage
+    from bayescrowd.io.reading import read_known_labels
     from bayescrowd.metrics import score_table
-    from bayescrowd.reading import read_known_labels
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
@@ -186,7 +187,7 @@ def _aggregated(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
                 f"{args.truth}: the gold file names every task of it; nothing is left to score"
             )
     start = time.perf_counter()
-    with iterations(args.method, annotations.n_labels):
+    with iterations(args.method):
         estimator.fit(annotations, gold)
     seconds = time.perf_counter() - start
     return _Outcome(
@@ -211,7 +212,7 @@ def _check_files(args: argparse.Namespace) -> None:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
         raise ValueError("only one of --out -, --workers - and --json can print")
-    check_outputs(inputs=inputs, tables=outputs, pictures=[], others=[], overwrite=args.force)
+    check_outputs(inputs=inputs, tables=outputs, overwrite=args.force)
 
 
 def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
@@ -236,7 +237,7 @@ def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -
 
 def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.writing import csv_text, write_table
+    from bayescrowd.io.writing import csv_text, write_table
 
     for path, table in ((args.out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
@@ -294,7 +295,7 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
     if args.out is None:
         paragraphs.append(_first_tasks(outcome.tasks))
     written = [
-        f"{path}: {counted(len(table), noun)} written"
+        f"{path}: {quantity(len(table), noun)} written"
         for path, table, noun in (
             (args.out, outcome.tasks, "task"),
             (args.workers, outcome.workers, "worker"),
@@ -309,14 +310,14 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
 def _input_lines(outcome: _Outcome) -> str:
     ann = outcome.annotations
     counts = (
-        f"{counted(ann.n_labels, 'label')} of {counted(ann.n_tasks, 'task')} by "
-        f"{counted(ann.n_workers, 'worker')}, {counted(ann.n_classes, 'class', 'classes')}"
+        f"{quantity(ann.n_labels, 'label')} of {quantity(ann.n_tasks, 'task')} by "
+        f"{quantity(ann.n_workers, 'worker')}, {quantity(ann.n_classes, 'class', 'classes')}"
     )
     lines = [f"{outcome.source}: {counts}"]
     if ann.n_dropped:
-        lines.append(f"  {counted(ann.n_dropped, 'row')} without a label left out")
+        lines.append(f"  {quantity(ann.n_dropped, 'row')} without a label left out")
     if empty := int((ann.labels_per_task == 0).sum()):
-        lines.append(f"  {counted(empty, 'task')} without any label")
+        lines.append(f"  {quantity(empty, 'task')} without any label")
     return "\n".join(lines)
 
 
@@ -325,17 +326,17 @@ def _fit_lines(outcome: _Outcome) -> str:
     course = ""
     if estimator.n_iter_:
         state = "converged" if estimator.converged_ else "NOT converged"
-        course = f"{state} after {counted(estimator.n_iter_, 'iteration')}, "
+        course = f"{state} after {quantity(estimator.n_iter_, 'iteration')}, "
     fit = f"log-likelihood {estimator.log_likelihood_:,.1f} nats, {outcome.seconds:.2f} s"
     lines = [f"{outcome.method}: {course}{fit}"]
     if n_gold := _n_used(outcome.gold):
-        lines.append(f"  {counted(n_gold, 'task')} held to the known label (gold)")
+        lines.append(f"  {quantity(n_gold, 'task')} held to the known label (gold)")
     if estimator.n_ties_:
-        lines.append(f"  {counted(estimator.n_ties_, 'tie')} broken by the seed")
+        lines.append(f"  {quantity(estimator.n_ties_, 'tie')} broken by the seed")
     if why := getattr(estimator, "why_", None):
         lines += textwrap.wrap(why, 96, initial_indent="  ", subsequent_indent="  ")
     sure = int((tasks["probability"] >= 0.95).sum())
-    lines.append(f"  {sure:,} of {counted(len(tasks), 'label')} at least 95% sure")
+    lines.append(f"  {sure:,} of {quantity(len(tasks), 'label')} at least 95% sure")
     shares = tasks["label"].value_counts(normalize=True)
     listed = [f"{name}: {shares.get(name, 0.0):.1%}" for name in estimator.classes_[:8]]
     more = f", ... ({len(estimator.classes_):,} classes)" if len(estimator.classes_) > 8 else ""
@@ -353,7 +354,7 @@ def _score_lines(outcome: _Outcome, truth: str) -> str:
         ("Brier score", scores.brier),
         ("expected calibration error", scores.ece),
     ]
-    lines = [f"scored on {counted(scores.n, 'task')} of {truth}{left_out}"]
+    lines = [f"scored on {quantity(scores.n, 'task')} of {truth}{left_out}"]
     return "\n".join([*lines, *(f"  {name:<26}  {value:.4f}" for name, value in rows)])
 
 
@@ -367,20 +368,20 @@ def _worker_lines(workers: pd.DataFrame) -> str:
         rows += _worker_rows(ranked)
     flags = workers["flag"].value_counts()
     flagged = [
-        counted(int(flags.get(flag, 0)), flag, plural)
+        quantity(int(flags.get(flag, 0)), flag, plural)
         for flag, plural in (("spammer", None), ("adversary", "adversaries"))
     ]
     return (
         "workers by estimated accuracy (information in nats)\n"
-        f"{aligned(rows, left=(0, 4))}\n"
-        f"  flagged: {' and '.join(flagged)} among {counted(len(workers), 'worker')}"
+        f"{align(rows, left=(0, 4))}\n"
+        f"  flagged: {' and '.join(flagged)} among {quantity(len(workers), 'worker')}"
     )
 
 
 def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
     return [
         [
-            _shortened(row.worker),
+            shorten(row.worker, 32),
             f"{row.accuracy:.3f}",
             f"{row.information:.3f}",
             f"{row.n_labels:,}",
@@ -395,8 +396,8 @@ def _first_tasks(tasks: pd.DataFrame) -> str:
     for row in tasks.head(5).itertuples(index=False):
         rows.append(
             [
-                _shortened(row.task),
-                _shortened(row.label),
+                shorten(row.task, 32),
+                shorten(row.label, 32),
                 f"{row.probability:.4f}",
                 f"{row.entropy:.4f}",
                 f"{row.n_votes:,}",
@@ -404,13 +405,8 @@ def _first_tasks(tasks: pd.DataFrame) -> str:
         )
     return (
         f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
-        f"{aligned(rows, left=(0, 1))}"
+        f"{align(rows, left=(0, 1))}"
     )
-
-
-def _shortened(value: Any, most: int = 32) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _two_names(text: str) -> tuple[str, str]:

@@ -1,22 +1,27 @@
-"""What the commands' arguments share: one-line errors, types, the methods' names."""
+"""What the commands' arguments share: one-line errors, types, files, the methods' names."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
-    from bayescrowd.annotations import Annotations
+    from bayescrowd.data.annotations import Annotations
 
 __all__ = [
     "DEFAULT_METHOD",
     "METHODS",
     "MOST",
+    "PICTURES",
     "Commands",
     "Parser",
     "add_raw_cells",
     "add_reading_options",
+    "check_outputs",
     "comma_separated",
     "make_estimator",
     "method_name",
@@ -63,12 +68,24 @@ DEFAULT_METHOD = "auto"
 MOST = 2**32 - 1
 """The largest integer an option takes; of a longer seed JAX would use 32 bits only."""
 
+PICTURES = (".png", ".pdf", ".svg")
+"""Extensions of the pictures that commands draw."""
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that says what is wrong in one line."""
 
+    make_epilog: Callable[[], str] | None = None
+    """Makes the epilog when the help is shown, if that takes more than a constant."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_help_formatter, **options)
+
+    def format_help(self) -> str:
+        """The help, its epilog included."""
+        if self.make_epilog is not None:
+            self.epilog = self.make_epilog()
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Print the line and leave with the exit code of bad usage."""
@@ -136,7 +153,7 @@ def add_raw_cells(group: argparse._ActionsContainer) -> None:
 
 def read_labels(args: argparse.Namespace) -> Annotations:
     """Read the file of judgements as the reading options say."""
-    from bayescrowd.reading import read_annotations
+    from bayescrowd.io.reading import read_annotations
 
     return read_annotations(
         args.labels,
@@ -148,6 +165,49 @@ def read_labels(args: argparse.Namespace) -> Annotations:
         duplicates=args.duplicates,
         raw_cells=args.raw_cells,
     )
+
+
+def check_outputs(
+    *,
+    inputs: Sequence[str | None] = (),
+    tables: Sequence[str | None] = (),
+    pictures: Sequence[str | None] = (),
+    others: Sequence[str | None] = (),
+    journals: Sequence[str | None] = (),
+    overwrite: bool,
+) -> None:
+    """Raise, before any work is done, if an output could not be written in the end.
+
+    Args:
+        inputs: files that are read; None stands for an option that was not given, here and below.
+        tables: files for `write_table`; '-' is standard output.
+        pictures: files whose extension must be one of `PICTURES`.
+        others: files of any name.
+        journals: likewise, but an existing one is continued instead of refused.
+        overwrite: whether existing outputs may be replaced.
+
+    Raises:
+        FileExistsError: a file exists and may not be overwritten.
+        OSError: a folder does not exist or cannot be written to.
+        ValueError: a file is named twice, is not an ordinary file or has an unknown extension.
+    """
+    from bayescrowd.io.writing import check_table_target, check_target
+
+    outputs = [*tables, *pictures, *others, *journals]
+    # realpath resolves loops of links, too; reading and writing then refuse them by name.
+    files = [os.path.realpath(path) for path in (*inputs, *outputs) if path and path != "-"]
+    for path in outputs:
+        if path is None or (path == "-" and path in tables):
+            continue
+        if path in pictures and Path(path).suffix.lower() not in PICTURES:
+            raise ValueError(f"{path}: expected a name that ends in {', '.join(PICTURES)}")
+        if files.count(os.path.realpath(path)) > 1:
+            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
+        check = check_table_target if path in tables else check_target
+        try:
+            check(path, overwrite=overwrite or path in journals)
+        except FileExistsError:
+            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
 
 
 def method_name(text: str) -> str:

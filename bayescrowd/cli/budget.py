@@ -28,13 +28,13 @@ from bayescrowd.cli.budget_runs import (
     share,
 )
 from bayescrowd.cli.sampling import number_or_none
-from bayescrowd.cli.text import aligned, counted
+from bayescrowd.cli.text import align, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.budgeted.planning import BudgetPlan
-    from bayescrowd.dataset import TableDataset
+    from bayescrowd.budgeted.evaluation.planning import BudgetPlan
+    from bayescrowd.data.table_dataset import TableDataset
 
 __all__ = ["add_to"]
 
@@ -141,7 +141,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _run_simulate(args: argparse.Namespace) -> int:
-    from bayescrowd.budgeted.curve import curve_means, paired_differences
+    from bayescrowd.budgeted.evaluation.curve import curve_means, paired_differences
 
     check_arguments(args, tables=[args.out])
     if args.out == "-" and args.json:
@@ -164,7 +164,7 @@ def _run_simulate(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace, curve: pd.DataFrame) -> None:
-    from bayescrowd.writing import csv_text, write_table
+    from bayescrowd.io.writing import csv_text, write_table
 
     flat = curve.assign(selected=["|".join(map(str, names)) for names in curve["selected"]])
     if args.out == "-":
@@ -204,7 +204,7 @@ def _simulate_summary(
     means: pd.DataFrame,
     differences: pd.DataFrame | None,
 ) -> str:
-    from bayescrowd.budgeted.curve import ALL_DATA
+    from bayescrowd.budgeted.evaluation.curve import ALL_DATA
 
     header = ["", *(f"{budget:g}" for budget in args.budget)]
     rows = [header]
@@ -212,12 +212,12 @@ def _simulate_summary(
         part = means.loc[name]
         rows.append([name, *(_with_error(part.loc[b]) for b in args.budget)])
     title = (
-        f"test error with {counted(args.features, 'feature')}, by budget (mean and standard error "
-        f"of {counted(args.repeats, 'repeat')})"
+        f"test error with {quantity(args.features, 'feature')}, by budget (mean and standard error "
+        f"of {quantity(args.repeats, 'repeat')})"
     )
     paragraphs = [
         read_lines(args, table),
-        f"{title}\n{aligned(rows)}",
+        f"{title}\n{align(rows)}",
     ]
     if differences is not None:
         rows = [header]
@@ -226,7 +226,7 @@ def _simulate_summary(
             rows.append([name, *(_signed(part.loc[b]) for b in args.budget)])
         paragraphs.append(
             f"error above that of {args.policy[0]}, repeat by repeat; * beyond two standard errors"
-            f"\n{aligned(rows)}"
+            f"\n{align(rows)}"
         )
     unspent = [
         f"{name} spends {means.loc[(name, budget), 'spent']:.0f} of {budget:g}"
@@ -256,8 +256,8 @@ def _signed(row: pd.Series) -> str:
 
 
 def _run_plan(args: argparse.Namespace) -> int:
-    from bayescrowd.budgeted.curve import budget_curve
-    from bayescrowd.budgeted.planning import LEAST_REPEATS, plan_budget
+    from bayescrowd.budgeted.evaluation.curve import budget_curve
+    from bayescrowd.budgeted.evaluation.planning import LEAST_REPEATS, plan_budget
 
     if args.repeats < LEAST_REPEATS:
         raise ValueError(f"--repeats {args.repeats}: expected at least {LEAST_REPEATS}")
@@ -302,7 +302,7 @@ def _plan_lines(args: argparse.Namespace, plan: BudgetPlan) -> str:
         rows.append([f"{budget:g}", told, f"{row['monotone']:+.3f}"])
     course = (
         f"error of {args.policy} above that of all data ({plan.best_error:.3f}) with "
-        f"{counted(args.features, 'feature')}\n{aligned(rows, left=())}"
+        f"{quantity(args.features, 'feature')}\n{align(rows, left=())}"
     )
     return f"{course}\n\n{_answer(args, plan)}"
 

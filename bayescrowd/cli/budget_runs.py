@@ -13,18 +13,18 @@ from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     Parser,
     add_raw_cells,
+    check_outputs,
     comma_separated,
     natural_number,
     positive_number,
 )
-from bayescrowd.cli.sampling import check_outputs
-from bayescrowd.cli.text import counted
+from bayescrowd.cli.text import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.budgeted.policy import Policy
-    from bayescrowd.dataset import TableDataset
+    from bayescrowd.data.table_dataset import TableDataset
 
 __all__ = [
     "DEFAULT",
@@ -162,7 +162,6 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
 def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> None:
     """Refuse what cannot end well before any work is done."""
     from bayescrowd.budgeted.policy import BELIEFS
-    from bayescrowd.writing import check_target
 
     if args.model not in BELIEFS:
         raise ValueError(f"--model {args.model}: expected one of {', '.join(BELIEFS)}")
@@ -173,21 +172,19 @@ def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> No
     if args.target is None and not _is_published(args.table):
         raise ValueError(f"--target is missing: which column of {args.table} holds the class?")
     check_outputs(
-        inputs=[args.table, args.resume],
+        inputs=[args.table],
         tables=tables,
         pictures=[args.plot],
-        others=[],
+        journals=[args.resume],
         overwrite=args.force,
     )
-    if args.resume is not None:
-        check_target(args.resume, overwrite=True)
 
 
 def read_table(args: argparse.Namespace) -> TableDataset:
     """Read the table as the options say."""
     from bayescrowd.cli.labelled_tables import read_labelled_table
     from bayescrowd.cli.progress import stage
-    from bayescrowd.vocabulary import listed
+    from bayescrowd.data.vocabulary import comma_list
 
     with stage(f"reading {args.table}"):
         if _is_published(args.table):
@@ -203,13 +200,13 @@ def read_table(args: argparse.Namespace) -> TableDataset:
     if args.features > table.features.shape[1]:
         raise ValueError(
             f"--features {args.features}: {table.source} has "
-            f"{counted(table.features.shape[1], 'feature')}"
+            f"{quantity(table.features.shape[1], 'feature')}"
         )
     for name in args.costs:
         if name not in table.features.columns:
             raise ValueError(
                 f"--costs {name}: {table.source} has no such feature; expected one of "
-                f"{listed(table.features.columns)}"
+                f"{comma_list(table.features.columns)}"
             )
     cheapest = args.labels * min(args.costs.get(name, 1.0) for name in table.features.columns)
     for budget in args.budget or []:
@@ -226,8 +223,8 @@ def _is_published(name: str) -> bool:
 
 def _published_table(args: argparse.Namespace) -> TableDataset:
     """A table known by name, without the columns that the options leave out."""
-    from bayescrowd.datasets import load_table
-    from bayescrowd.vocabulary import listed
+    from bayescrowd.data.vocabulary import comma_list
+    from bayescrowd.datasets.registry import load_table
 
     if args.target is not None:
         raise ValueError(f"--target {args.target}: {args.table} is published with its classes")
@@ -236,7 +233,7 @@ def _published_table(args: argparse.Namespace) -> TableDataset:
         if name not in table.features.columns:
             raise ValueError(
                 f"--ignore {name}: {args.table} has no such column; expected some of "
-                f"{listed(table.features.columns)}"
+                f"{comma_list(table.features.columns)}"
             )
     features = table.features.drop(columns=args.ignore)
     return table._replace(features=features, source=args.table, description="")
@@ -246,7 +243,7 @@ def curve_of(
     args: argparse.Namespace, table: TableDataset, policies: list[str], budgets: list[float]
 ) -> pd.DataFrame:
     """Run the policies, and all data for comparison."""
-    from bayescrowd.budgeted.curve import budget_curve
+    from bayescrowd.budgeted.evaluation.curve import budget_curve
 
     return budget_curve(
         factories(policies),
@@ -285,10 +282,9 @@ def factories(names: list[str]) -> dict[str, Callable[..., Policy]]:
 
 def save_picture(ax: Any, args: argparse.Namespace) -> None:
     """Write the figure of these axes to `--plot`."""
-    from bayescrowd.writing import new_file
+    from bayescrowd.io.writing import write_picture
 
-    with new_file(args.plot, overwrite=args.force) as file:
-        ax.figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+    write_picture(ax.figure, args.plot, overwrite=args.force)
 
 
 def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
@@ -318,16 +314,16 @@ def read_lines(args: argparse.Namespace, table: TableDataset) -> str:
     """What was read, for people."""
     of_target = "" if args.target is None else f" of {args.target}"
     read = (
-        f"{table.source}: {counted(len(table.target), 'row')}, "
-        f"{counted(table.features.shape[1], 'feature')}, "
-        f"{counted(int(table.target.nunique()), 'class', 'classes')}{of_target}"
+        f"{table.source}: {quantity(len(table.target), 'row')}, "
+        f"{quantity(table.features.shape[1], 'feature')}, "
+        f"{quantity(int(table.target.nunique()), 'class', 'classes')}{of_target}"
     )
     told = [read, *([table.description] if table.description else [])]
     if cuts := _cuts(table):
         told.append(f"read in intervals, cut at quantiles: {', '.join(map(str, cuts))}")
     if args.noise != "none" or args.labels > 1:
         noise = "" if args.noise == "none" else f", {args.rate:.0%} of them wrong ({args.noise})"
-        told.append(f"{counted(args.labels, 'label')} per observation{noise}; model {args.model}")
+        told.append(f"{quantity(args.labels, 'label')} per observation{noise}; model {args.model}")
     return "\n".join(told)
 
 

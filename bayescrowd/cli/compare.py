@@ -6,34 +6,34 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import Commands, add_reading_options, comma_separated, read_labels
-from bayescrowd.cli.sampling import (
-    MODEL_LIST,
-    add_sampling_options,
+from bayescrowd.cli.arguments import (
+    Commands,
+    add_reading_options,
     check_outputs,
+    comma_separated,
+    read_labels,
+)
+from bayescrowd.cli.sampling import (
+    add_sampling_options,
     counts_of,
     input_line,
-    known_model,
-    method_for,
+    model_list,
     model_name,
+    models_of_labels,
     number_or_none,
 )
-from bayescrowd.cli.text import aligned, counted
+from bayescrowd.cli.text import align, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.annotations import Annotations
+    from bayescrowd.data.annotations import Annotations
     from bayescrowd.posterior.diagnostics import Diagnosis
 
 __all__ = ["add_to"]
-
-DEFAULT = "dawid_skene,hierarchical_dawid_skene,one_coin,mace"
-"""The models with a Gibbs sampler, which is quick."""
 
 LEAST_DIFFERENCE = 4.0
 """Nats below which a difference means nothing, whatever its standard error (Sivula et al. 2020)."""
@@ -42,13 +42,7 @@ _DESCRIPTION = """\
 Rank models by how well they predict the labels of a task left out of the fit (PSIS-LOO), which
 needs no truth."""
 
-_EPILOG = f"""\
-models:
-{MODEL_LIST}
-  Default: {DEFAULT}.
-  item_difficulty has a parameter of each task, which leaving out the task leaves without data:
-  expect unreliable tasks.
-
+_EPILOG = """\
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
   per judgement.
@@ -79,12 +73,15 @@ def add_to(commands: Commands) -> None:
         help="rank models of the labels by leave-one-out prediction",
         usage="bayescrowd compare LABELS [--models A,B,...] [options]",
         description=_DESCRIPTION,
-        epilog=_EPILOG,
     )
+    parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
     parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
     parser.add_argument(
-        "--models", type=_model_names, metavar="A,B,...", default=DEFAULT, help="those to compare"
+        "--models",
+        type=_model_names,
+        metavar="A,B,...",
+        help="models to compare; default: those with a Gibbs sampler, which is quick",
     )
     add_sampling_options(parser, draws=500)
     output = parser.add_argument_group("output")
@@ -93,6 +90,22 @@ def add_to(commands: Commands) -> None:
     output.add_argument("--json", action="store_true", help="print one JSON document")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
+
+
+def _epilog() -> str:
+    return f"""\
+models:
+{model_list()}
+  Default: {",".join(_quick_models())}.
+  A model with a parameter for each task, such as item_difficulty, has no data on the parameter of a
+  task that is left out: expect unreliable tasks.
+
+{_EPILOG}"""
+
+
+def _quick_models() -> list[str]:
+    """The models with a Gibbs sampler, which is quick."""
+    return [name for name, facts in models_of_labels().items() if facts.has_conditionals]
 
 
 class _Fit(NamedTuple):
@@ -114,12 +127,11 @@ def _run(args: argparse.Namespace) -> int:
         inputs=[args.labels],
         tables=[args.out],
         pictures=[args.plot],
-        others=[],
         overwrite=args.force,
     )
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-    fits = {name: _sampled(args, annotations, name) for name in args.models}
+    fits = {name: _sampled(args, annotations, name) for name in args.models or _quick_models()}
     with stage("leaving out each task"):
         table = compare({name: fit.post for name, fit in fits.items()})
     _write(args, table)
@@ -136,23 +148,21 @@ def _sampled(args: argparse.Namespace, annotations: Annotations, name: str) -> _
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import sample_posterior
 
-    method = method_for(name)
     start = time.perf_counter()
     post = sample_posterior(
-        known_model(name),
+        name,
         annotations,
-        method,
         chains=args.chains,
         draws=args.draws,
         warmup=args.warmup,
         seed=args.seed,
         predictive=False,
     )
-    return _Fit(method, post, diagnose(post), time.perf_counter() - start)
+    return _Fit(post.attrs["method"], post, diagnose(post), time.perf_counter() - start)
 
 
 def _write(args: argparse.Namespace, table: pd.DataFrame) -> None:
-    from bayescrowd.writing import csv_text, new_file, write_table
+    from bayescrowd.io.writing import csv_text, write_picture, write_table
 
     rows = table.rename_axis("model").reset_index()
     if args.out == "-":
@@ -166,8 +176,7 @@ def _write(args: argparse.Namespace, table: pd.DataFrame) -> None:
 
         figure = Figure(figsize=(6.4, 0.5 * len(table) + 1.8), dpi=150, layout="constrained")
         loo_comparison(table, figure.subplots())
-        with new_file(args.plot, overwrite=args.force) as file:
-            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+        write_picture(figure, args.plot, overwrite=args.force)
 
 
 def _document(
@@ -223,7 +232,7 @@ def _summary(
         )
     paragraphs = [
         input_line(_source(args), annotations),
-        "models by prediction of tasks left out (nats, higher is better)\n" + aligned(rows),
+        "models by prediction of tasks left out (nats, higher is better)\n" + align(rows),
         _conclusion(table),
     ]
     doubts = [
@@ -235,7 +244,7 @@ def _summary(
         paragraphs.append("\n".join(doubts))
     written = [
         f"{path}: {what} written"
-        for path, what in ((args.out, counted(len(table), "model")), (args.plot, "picture"))
+        for path, what in ((args.out, quantity(len(table), "model")), (args.plot, "picture"))
         if path not in (None, "-")
     ]
     if written:

@@ -9,7 +9,7 @@ import sys
 import textwrap
 
 from bayescrowd.cli.arguments import Commands
-from bayescrowd.cli.text import aligned
+from bayescrowd.cli.text import align
 
 __all__ = ["add_to"]
 
@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from bayescrowd.datasets import catalogue
+    from bayescrowd.datasets.registry import catalogue
 
     table = catalogue()
     if args.json:
@@ -45,7 +45,7 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     rows = [["name", "kind", "here"]]
     rows += [[str(n), r["kind"], "yes" if r["local"] else "no"] for n, r in table.iterrows()]
-    header, *lines = aligned(rows, left=(0, 1, 2), indent=0).splitlines()
+    header, *lines = align(rows, left=(0, 1, 2), indent=0).splitlines()
     width = max(shutil.get_terminal_size().columns, 60) - 4
     print(header)
     for line, description in zip(lines, table["description"], strict=True):
@@ -55,7 +55,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    from bayescrowd.datasets import dataset_names, fetch
+    from bayescrowd.datasets.registry import dataset_names, fetch
 
     if args.all == bool(args.names):
         raise ValueError("datasets fetch: expected names, or --all")

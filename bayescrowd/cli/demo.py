@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
     METHODS,
+    PICTURES,
     Commands,
+    check_outputs,
     make_estimator,
     natural_number,
 )
-from bayescrowd.cli.text import aligned
+from bayescrowd.cli.text import align
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.aggregation.protocol import Aggregator
-    from bayescrowd.dataset import Dataset
+    from bayescrowd.data.dataset import Dataset
 
 __all__ = ["add_to"]
 
 PICTURE = "bayescrowd-demo.png"
 
-_FORMATS = (".png", ".pdf", ".svg")
 _MARK = "bayescrowd demo"  # written into the picture's metadata
 
 N_TASKS, N_WORKERS, LABELS_PER_TASK = 3000, 60, 6
@@ -50,7 +51,7 @@ def add_to(commands: Commands) -> None:
         "--out",
         metavar="PATH",
         default=".",
-        help=f"the picture's file ({', '.join(_FORMATS)}), or the folder for {PICTURE}; "
+        help=f"the picture's file ({', '.join(PICTURES)}), or the folder for {PICTURE}; "
         "default: the current folder",
     )
     parser.add_argument(
@@ -80,21 +81,15 @@ class _Outcome(NamedTuple):
 
 
 def _run(args: argparse.Namespace) -> int:
-    from bayescrowd.writing import check_target, new_file
+    from bayescrowd.io.writing import write_picture
 
     path = _picture_path(args.out)
     overwrite = args.force or _is_our_picture(path)
-    try:
-        check_target(path, overwrite=overwrite)
-    except FileExistsError:
-        raise FileExistsError(
-            f"{path}: the file exists and is not the demo's; --force overwrites it"
-        ) from None
+    check_outputs(pictures=[str(path)], overwrite=overwrite)
     outcome = _outcome(args.seed)
     figure = _drawn(outcome)
-    with new_file(path, overwrite=overwrite) as file:
-        key = "Software" if path.suffix == ".png" else "Creator"
-        figure.savefig(file, format=path.suffix[1:], metadata={key: _MARK})
+    key = "Software" if path.suffix == ".png" else "Creator"
+    write_picture(figure, path, overwrite=overwrite, metadata={key: _MARK})
     if args.json:
         print(json.dumps(_document(outcome, path, args.seed), indent=2))
     else:
@@ -106,9 +101,9 @@ def _picture_path(out: str) -> Path:
     path = Path(out)
     if path.is_dir():
         return path / PICTURE
-    if path.suffix.lower() not in _FORMATS:
+    if path.suffix.lower() not in PICTURES:
         raise ValueError(
-            f"{path}: expected an existing folder, or a file that ends in {', '.join(_FORMATS)}"
+            f"{path}: expected an existing folder, or a file that ends in {', '.join(PICTURES)}"
         )
     return path
 
@@ -152,7 +147,7 @@ def _crowd(seed: int) -> Dataset:
 
     import pandas as pd
 
-    from bayescrowd.simulate import crowd
+    from bayescrowd.simulate.crowds import crowd
 
     data = crowd(
         N_TASKS,
@@ -178,13 +173,13 @@ def _true_posterior(data: Dataset) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from bayescrowd.aggregation.em import log_floored
-    from bayescrowd.aggregation.protocol import estimate_of, incidence
+    from bayescrowd.aggregation.em import floored_log
+    from bayescrowd.aggregation.whole_matrices import estimate_of, incidence
 
     assert data.parameters is not None  # simulated
     ann = data.annotations
     posterior = np.empty((ann.n_tasks, ann.n_classes))
-    estimate = estimate_of(log_floored(data.parameters.confusions), data.parameters.prevalence)
+    estimate = estimate_of(floored_log(data.parameters.confusions), data.parameters.prevalence)
     incidence(ann).sweep(estimate, posterior)
     return pd.DataFrame(posterior, index=ann.tasks, columns=ann.classes)
 
@@ -275,7 +270,7 @@ def _method_text(outcome: _Outcome) -> str:
     return (
         "What the methods make of it. They do not see the truth; accuracy is the share of right "
         "labels.\n"
-        f"{aligned(rows, left=(0, 4))}\n"
+        f"{align(rows, left=(0, 4))}\n"
         f"The default is {outcome.best}.\n{_why(outcome)}"
     )
 
@@ -314,7 +309,7 @@ def _worker_text(outcome: _Outcome) -> str:
     return (
         f"The {N_LISTED} best and the {N_LISTED} worst workers as {outcome.best} sees them "
         "(information in nats):\n"
-        f"{aligned(rows, left=(0, 5, 6))}\n"
+        f"{align(rows, left=(0, 5, 6))}\n"
         f"Flagged: {caught} of {is_bad.sum()} spammers and adversaries, and {accused} of "
         f"{(~is_bad).sum()} honest workers."
     )

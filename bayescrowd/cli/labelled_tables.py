@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescrowd.dataset import TableDataset
-from bayescrowd.file_tables import (
+from bayescrowd.data.table_dataset import TableDataset
+from bayescrowd.data.vocabulary import comma_list, refuse_indistinct
+from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
     JsonLines,
     Parquet,
     file_contents,
 )
-from bayescrowd.vocabulary import listed, refuse_indistinct
 
 __all__ = ["read_labelled_table"]
 
@@ -62,7 +62,7 @@ def read_labelled_table(
         if name not in file.columns:
             raise ValueError(
                 f"{file.source}: there is no column {name!r}; expected one of "
-                f"{listed(file.columns)}"
+                f"{comma_list(file.columns)}"
             )
     wanted = [name for name in file.columns if name not in ignore]
     frame = _frame(file, wanted).replace(dict.fromkeys(missing, None))

@@ -5,28 +5,31 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import Commands, add_raw_cells, natural_number
-from bayescrowd.cli.text import aligned, counted
+from bayescrowd.cli.arguments import (
+    Commands,
+    add_raw_cells,
+    check_outputs,
+    natural_number,
+)
+from bayescrowd.cli.text import align, quantity
+from bayescrowd.data.text import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.posterior.judgements import RepeatPosterior
-    from bayescrowd.selection.judgements import Judgements
-    from bayescrowd.selection.multi_selection import MultiSelection
+    from bayescrowd.data.judgements import Judgements
+    from bayescrowd.posterior.repeats import RepeatPosterior
+    from bayescrowd.selection.repeats.multi_selection import MultiSelection
 
 __all__ = ["add_to"]
 
-PICTURES = (".png", ".pdf", ".svg")
 PROBABILITY = 0.9
 
 MOST_BUDGETS = 1_000
@@ -136,28 +139,17 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check_arguments(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before any work is done."""
-    from bayescrowd.writing import check_table_target, check_target
-
-    if args.plot is not None and Path(args.plot).suffix.lower() not in PICTURES:
-        raise ValueError(f"{args.plot}: expected a name that ends in {', '.join(PICTURES)}")
     inputs = [args.judgements, args.targets, args.costs]
     if inputs.count("-") > 1:
         raise ValueError("only one file can be read from standard input")
-    files = [os.path.realpath(path) for path in (*inputs, args.out, args.plot) if path is not None]
-    for path, check in ((args.out, check_table_target), (args.plot, check_target)):
-        if path is None:
-            continue
-        if files.count(os.path.realpath(path)) > 1:
-            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
-        try:
-            check(path, overwrite=args.force)
-        except FileExistsError:
-            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+    if args.out == "-":
+        raise ValueError("--out -: expected the name of a file")
+    check_outputs(inputs=inputs, tables=[args.out], pictures=[args.plot], overwrite=args.force)
 
 
 def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | None]:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.selection.judgement_files import read_costs, read_judgements, read_targets
+    from bayescrowd.io.judgement_files import read_costs, read_judgements, read_targets
 
     with stage(f"reading {args.judgements}"):
         judgements = read_judgements(
@@ -191,8 +183,8 @@ def _fitted(
     args: argparse.Namespace, judgements: Judgements, target: pd.Series, costs: pd.Series | None
 ) -> MultiSelection:
     from bayescrowd.cli.progress import steps
-    from bayescrowd.selection.multi_selection import InfeasibleProjectionWarning, MultiSelection
-    from bayescrowd.selection.repeat_selector import MOST_REPEATS
+    from bayescrowd.selection.repeats.multi_selection import MultiSelection
+    from bayescrowd.selection.repeats.selector import MOST_REPEATS, InfeasibleProjectionWarning
 
     selector = MultiSelection(
         args.budget, method=args.method, costs=costs, search=args.search, average=args.average
@@ -207,7 +199,7 @@ def _fitted(
             selector.fit(judgements, target)
     if selector.projection_problem_ is not None:
         advice = (
-            "--method full allows for correlations"
+            "--method full accounts for correlations"
             if args.method == "scoring"
             else "more objects or fewer attributes help"
         )
@@ -231,7 +223,7 @@ def _announce(
     gigabytes = BYTES_PER_STEP * n_steps * judgements.n_attributes / 1e9
     print(
         f"bayescrowd: choosing up to {n_steps:,} judgements one by one among "
-        f"{counted(judgements.n_attributes, 'attribute')}: about {seconds:,.0f} s and "
+        f"{quantity(judgements.n_attributes, 'attribute')}: about {seconds:,.0f} s and "
         f"{gigabytes:.1f} GB",
         file=sys.stderr,
         flush=True,
@@ -266,7 +258,7 @@ def _write(
     shopping: pd.DataFrame,
     posterior: RepeatPosterior | None,
 ) -> None:
-    from bayescrowd.writing import new_file, write_table
+    from bayescrowd.io.writing import write_picture, write_table
 
     if args.out is not None:
         write_table(shopping, args.out, overwrite=args.force, raw_cells=args.raw_cells)
@@ -277,8 +269,7 @@ def _write(
 
         figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
         repeat_losses(selector, figure.subplots(), posterior=posterior)
-        with new_file(args.plot, overwrite=args.force) as file:
-            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+        write_picture(figure, args.plot, overwrite=args.force)
 
 
 def _interval(posterior: RepeatPosterior | None) -> dict[str, float] | None:
@@ -345,16 +336,16 @@ def _summary(
     posterior: RepeatPosterior | None,
 ) -> str:
     read = (
-        f"{args.judgements}: {counted(judgements.n_judgements, 'judgement')} of "
-        f"{counted(judgements.n_attributes, 'attribute')} of "
-        f"{counted(judgements.n_objects, 'object')}"
+        f"{args.judgements}: {quantity(judgements.n_judgements, 'judgement')} of "
+        f"{quantity(judgements.n_attributes, 'attribute')} of "
+        f"{quantity(judgements.n_objects, 'object')}"
     )
     if len(shopping) == 0:
         return f"{read}\n\nno attribute tells anything about the target: nothing to buy"
     rows = [["attribute", "times", "cost", "adds", "of variance"]]
     rows += [
         [
-            _shortened(row.attribute),
+            shorten(row.attribute, 40),
             f"{row.times}",
             f"{row.cost:g}",
             _number(row.adds, ".4g"),
@@ -368,7 +359,7 @@ def _summary(
         read,
         "",
         f"to be asked of each new object ({spent})",
-        aligned(rows),
+        align(rows),
         "",
     ]
     interval = _interval(posterior)
@@ -387,11 +378,6 @@ def _summary(
 
 def _number(value: Any, form: str) -> str:
     return "infeasible" if math.isnan(value) else format(value, form)
-
-
-def _shortened(value: Any, most: int = 40) -> str:
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _amount(text: str) -> float:

@@ -11,28 +11,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import Commands, add_reading_options, comma_separated, read_labels
-from bayescrowd.cli.sampling import (
-    MODEL_LIST,
-    add_sampling_options,
+from bayescrowd.cli.arguments import (
+    Commands,
+    add_reading_options,
     check_outputs,
+    comma_separated,
+    read_labels,
+)
+from bayescrowd.cli.sampling import (
+    add_sampling_options,
     counts_of,
     input_line,
-    known_model,
-    method_for,
+    model_list,
     model_name,
     number_or_none,
-    shortened,
 )
-from bayescrowd.cli.text import aligned, counted
+from bayescrowd.cli.text import align, quantity
+from bayescrowd.data.text import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.annotations import Annotations
+    from bayescrowd.data.annotations import Annotations
+    from bayescrowd.io.reading import KnownLabels
     from bayescrowd.metrics import Scores
     from bayescrowd.posterior.diagnostics import Diagnosis
-    from bayescrowd.reading import KnownLabels
 
 __all__ = ["add_to"]
 
@@ -46,10 +49,7 @@ _DESCRIPTION = """\
 Draw from the posterior of a crowd model: how probable each task's label is, and how accurate each
 worker, with everything that is not known about the others taken into account."""
 
-_EPILOG = f"""\
-models:
-{MODEL_LIST}
-
+_EPILOG = """\
 methods:
   gibbs  exact draws of conjugate models, quick; the default where the model has it
   nuts   Hamiltonian Monte Carlo, for any model
@@ -85,8 +85,8 @@ def add_to(commands: Commands) -> None:
         help="how sure one can be of labels and workers",
         usage="bayescrowd posterior LABELS [options]",
         description=_DESCRIPTION,
-        epilog=_EPILOG,
     )
+    parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
     parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
     parser.add_argument(
@@ -120,8 +120,12 @@ def add_to(commands: Commands) -> None:
     add_reading_options(parser)
 
 
+def _epilog() -> str:
+    return f"models:\n{model_list()}\n\n{_EPILOG}"
+
+
 class _Outcome(NamedTuple):
-    """What there is to tell."""
+    """What the command reports."""
 
     source: str
     model: str
@@ -171,11 +175,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 def _sampled(args: argparse.Namespace) -> _Outcome:
     from bayescrowd.cli.progress import stage
+    from bayescrowd.io.reading import read_known_labels
     from bayescrowd.metrics import score_table
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import label_posterior, sample_posterior
     from bayescrowd.posterior.workers import worker_posterior
-    from bayescrowd.reading import read_known_labels
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
@@ -190,13 +194,12 @@ def _sampled(args: argparse.Namespace) -> _Outcome:
                 name="truth",
                 raw_cells=args.raw_cells,
             )
-    method = args.method or method_for(args.model)
     start = time.perf_counter()
     # What only a file has room for is drawn and kept only if there is one.
     post = sample_posterior(
-        known_model(args.model),
+        args.model,
         annotations,
-        method,
+        args.method,
         chains=args.chains,
         draws=args.draws,
         warmup=args.warmup,
@@ -212,7 +215,7 @@ def _sampled(args: argparse.Namespace) -> _Outcome:
     return _Outcome(
         source="standard input" if args.labels == "-" else args.labels,
         model=args.model,
-        method=method,
+        method=post.attrs["method"],
         annotations=annotations,
         post=post,
         seconds=seconds,
@@ -243,8 +246,8 @@ def _task_table(probas: pd.DataFrame, ann: Annotations) -> pd.DataFrame:
 
 def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
     from bayescrowd.cli.progress import stage
+    from bayescrowd.io.writing import csv_text, write_picture, write_table
     from bayescrowd.posterior.container import save
-    from bayescrowd.writing import csv_text, new_file, write_table
 
     for path, table in ((args.labels_out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
@@ -255,15 +258,14 @@ def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
         with stage(f"writing {args.out}"):
             save(outcome.post, args.out, overwrite=args.force)
     if args.plot is not None:
+        from bayescrowd.data.truth import TruthWarning
         from bayescrowd.plots.posterior import posterior_overview
-        from bayescrowd.truth import TruthWarning
 
         truth = None if outcome.known is None else outcome.known.labels
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruthWarning)  # said when the labels were scored
             figure = posterior_overview(outcome.post, probas=outcome.probas, truth=truth)
-        with new_file(args.plot, overwrite=args.force) as file:
-            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+        write_picture(figure, args.plot, overwrite=args.force)
 
 
 def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
@@ -307,8 +309,8 @@ def _summary(args: argparse.Namespace, outcome: _Outcome) -> str:
         f"{path}: {what} written"
         for path, what in (
             (args.out, "all draws"),
-            (args.labels_out, counted(len(outcome.tasks), "task")),
-            (args.workers, counted(len(outcome.workers), "worker")),
+            (args.labels_out, quantity(len(outcome.tasks), "task")),
+            (args.workers, quantity(len(outcome.workers), "worker")),
             (args.plot, "picture"),
         )
         if path not in (None, "-")
@@ -339,7 +341,7 @@ def _score_lines(scores: Scores, truth: str) -> str:
         ("Brier score", scores.brier),
         ("expected calibration error", scores.ece),
     ]
-    lines = [f"scored on {counted(scores.n, 'task')} of {truth}"]
+    lines = [f"scored on {quantity(scores.n, 'task')} of {truth}"]
     return "\n".join([*lines, *(f"  {name:<26}  {value:.4f}" for name, value in rows)])
 
 
@@ -356,13 +358,13 @@ def _worker_lines(workers: pd.DataFrame) -> str:
         ]
     else:
         rows += _worker_rows(ranked)
-    return f"workers by accuracy (share of right labels)\n{aligned(rows)}"
+    return f"workers by accuracy (share of right labels)\n{align(rows)}"
 
 
 def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
     return [
         [
-            shortened(row.worker),
+            shorten(row.worker, 32),
             f"{row.accuracy:.3f}",
             f"{row.lower:.3f} to {row.upper:.3f}",
             f"{row.n_labels:,}",
@@ -373,22 +375,22 @@ def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
 
 def _task_lines(tasks: pd.DataFrame) -> str:
     doubtful = tasks[tasks["probability"] < SURE].sort_values("probability", kind="stable")
-    title = f"{len(doubtful):,} of {counted(len(tasks), 'label')} less than {SURE:.0%} sure"
+    title = f"{len(doubtful):,} of {quantity(len(tasks), 'label')} less than {SURE:.0%} sure"
     if doubtful.empty:
         return title
     rows = [["task", "label", "probability", "votes"]]
     for row in doubtful.head(N_SHOWN).itertuples(index=False):
         rows.append(
             [
-                shortened(row.task),
-                shortened(row.label),
+                shorten(row.task, 32),
+                shorten(row.label, 32),
                 f"{row.probability:.3f}",
                 f"{row.n_votes:,}",
             ]
         )
     if len(doubtful) > N_SHOWN:
         rows.append([f"... and {len(doubtful) - N_SHOWN:,} more", "", "", ""])
-    return f"{title}, the least sure first\n{aligned(rows, left=(0, 1))}"
+    return f"{title}, the least sure first\n{align(rows, left=(0, 1))}"
 
 
 def _two_names(text: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +26,11 @@ def stage(description: str) -> Iterator[None]:
 
 
 @contextmanager
-def iterations(description: str, n_labels: int) -> Iterator[None]:
-    """Count the iterations of EM that run inside the block, with the objective per label."""
+def iterations(description: str) -> Iterator[None]:
+    """Count the iterations that run inside the block, with how far the last one moved."""
     from tqdm import tqdm
 
-    from bayescrowd.aggregation.em import observed
+    from bayescrowd.iteration import Iteration, watch_iterations
 
     with tqdm(
         desc=description,
@@ -40,11 +41,13 @@ def iterations(description: str, n_labels: int) -> Iterator[None]:
         disable=not sys.stderr.isatty(),
     ) as bar:
 
-        def count(iteration: int, objective: float) -> None:
-            bar.set_postfix_str(f"{objective / n_labels:.6f} nats per label", refresh=False)
+        def count(iteration: Iteration) -> None:
+            if not math.isnan(iteration.change):
+                change, tol = f"{iteration.change:.2g}", f"{iteration.tol:.2g}"
+                bar.set_postfix_str(f"change {change}, stops below {tol}", refresh=False)
             bar.update()
 
-        with observed(count):
+        with watch_iterations(count):
             yield
 
 
@@ -53,7 +56,7 @@ def steps(description: str, n_steps: int) -> Iterator[None]:
     """Count the steps of a loop that runs inside the block, with the time that is left."""
     from tqdm import tqdm
 
-    from bayescrowd.aggregation.em import observed
+    from bayescrowd.iteration import Iteration, watch_iterations
 
     with tqdm(
         desc=description,
@@ -64,8 +67,8 @@ def steps(description: str, n_steps: int) -> Iterator[None]:
         disable=not sys.stderr.isatty(),
     ) as bar:
 
-        def count(step: int, objective: float) -> None:
+        def count(iteration: Iteration) -> None:
             bar.update()
 
-        with observed(count):
+        with watch_iterations(count):
             yield

@@ -1,4 +1,4 @@
-"""`bayescrowd reproduce`: published tables and figures, measured beside published."""
+"""`bayescrowd reproduce`: published tables and figures, rerun and compared."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "reproduce",
         help="rerun published tables and figures",
-        description="Rerun a published table or figure on the real data, and say for each cell "
+        description="Rerun a published table or figure on the real data, and report for each cell "
         "whether it matches.",
-        epilog="The folder gets NAME.csv, NAME.png and NAME.journal.jsonl. An interrupted run goes "
-        "on where it stopped when the same command is given again.",
+        epilog="NAME.csv, NAME.png and NAME.journal.jsonl are written to the folder. To resume an "
+        "interrupted run, give the same command again.",
     )
     parser.add_argument(
-        "name", metavar="NAME|list", help="what to rerun; 'list' names all there is"
+        "name", metavar="NAME|list", help="table or figure to rerun; 'list' lists them all"
     )
     parser.add_argument(
-        "--seeds", type=positive_number, metavar="N", help="seeds of what is random"
+        "--seeds", type=positive_number, metavar="N", help="number of seeds for random parts"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (reproduce)")
     parser.add_argument(
-        "--jobs", type=positive_number, metavar="N", help="processes (one per core)"
+        "--jobs", type=positive_number, metavar="N", help="number of processes (one per core)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--force", action="store_true", help="throw away the folder's files of NAME first"
+        "--force", action="store_true", help="delete the folder's files of NAME first"
     )
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    from bayescrowd.experiments.command import DEFAULT_FOLDER, list_published, reproduce
+    from bayescrowd.experiments.engine.command import DEFAULT_FOLDER, list_published, reproduce
 
     if args.name == "list":
         list_published(as_json=args.json)

@@ -1,22 +1,22 @@
-"""Readable text: aligned tables, counted nouns."""
+"""Text for people: tables with aligned columns, numbers with their nouns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["aligned", "counted"]
+__all__ = ["align", "quantity"]
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), indent: int = 2) -> str:
+def align(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), indent: int = 2) -> str:
     """Rows of text in columns; the first row is the header, columns are right-aligned.
 
     Args:
-        rows: equally many cells each.
+        rows: rows with the same number of cells.
         left: columns to align at the left instead.
         indent: spaces before each row.
 
     Examples:
-        >>> print(aligned([["method", "accuracy"], ["wawa", "0.9"]], indent=0))
+        >>> print(align([["method", "accuracy"], ["wawa", "0.9"]], indent=0))
         method  accuracy
         wawa         0.9
     """
@@ -31,11 +31,11 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), indent
     return "\n".join(lines)
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
+def quantity(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun in the right form.
 
     Examples:
-        >>> counted(1, "task"), counted(1200, "task"), counted(2, "class", "classes")
+        >>> quantity(1, "task"), quantity(1200, "task"), quantity(2, "class", "classes")
         ('1 task', '1,200 tasks', '2 classes')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     Commands,
     add_reading_options,
+    check_outputs,
     natural_number,
     positive_number,
     read_labels,
 )
-from bayescrowd.cli.text import aligned, counted
+from bayescrowd.cli.text import align, quantity
+from bayescrowd.data.text import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.annotations import Annotations
-    from bayescrowd.selection.workers import MutualInformationSelector
+    from bayescrowd.data.annotations import Annotations
+    from bayescrowd.selection.workers.mutual_information import MutualInformationSelector
 
 __all__ = ["add_to"]
 
-PICTURES = (".png", ".pdf", ".svg")
 N_SHOWN = 10
 
 _DESCRIPTION = """\
@@ -132,8 +131,6 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check_arguments(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before any work is done."""
-    from bayescrowd.writing import check_table_target, check_target
-
     if args.top is not None and args.rule is not None:
         raise ValueError("--rule says how --auto decides; it cannot be given with --top")
     if args.heuristic == "subset" and args.estimator == "class":
@@ -143,20 +140,12 @@ def _check_arguments(args: argparse.Namespace) -> None:
         )
     if [args.out, args.scores].count("-") + args.json > 1:
         raise ValueError("only one of --out -, --scores - and --json can print")
-    if args.plot is not None and Path(args.plot).suffix.lower() not in PICTURES:
-        raise ValueError(f"{args.plot}: expected a name that ends in {', '.join(PICTURES)}")
-    outputs = [args.out, args.scores, args.plot]
-    files = [os.path.realpath(path) for path in (args.labels, *outputs) if path not in (None, "-")]
-    for path in outputs:
-        if path in (None, "-"):
-            continue
-        if files.count(os.path.realpath(path)) > 1:
-            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
-        check = check_target if path == args.plot else check_table_target
-        try:
-            check(path, overwrite=args.force)
-        except FileExistsError:
-            raise FileExistsError(f"{path}: the file exists; --force overwrites it") from None
+    check_outputs(
+        inputs=[args.labels],
+        tables=[args.out, args.scores],
+        pictures=[args.plot],
+        overwrite=args.force,
+    )
 
 
 def _read(args: argparse.Namespace) -> Annotations:
@@ -168,7 +157,7 @@ def _read(args: argparse.Namespace) -> Annotations:
 
 def _selected(args: argparse.Namespace, annotations: Annotations) -> MutualInformationSelector:
     from bayescrowd.cli.progress import iterations
-    from bayescrowd.selection.workers import MutualInformationSelector
+    from bayescrowd.selection.workers.mutual_information import MutualInformationSelector
 
     if args.top is not None and args.top > annotations.n_workers:
         raise ValueError(f"--top {args.top}: there are {annotations.n_workers:,} workers")
@@ -179,7 +168,7 @@ def _selected(args: argparse.Namespace, annotations: Annotations) -> MutualInfor
         rule=args.rule or "held-out",
         seed=args.seed,
     )
-    with iterations("ranking workers", annotations.n_labels):
+    with iterations("ranking workers"):
         return selector.fit(annotations)
 
 
@@ -187,7 +176,7 @@ def _score_table(selector: MutualInformationSelector, annotations: Annotations) 
     """One row per worker, best first."""
     import pandas as pd
 
-    from bayescrowd.aggregation.auto import aggregate
+    from bayescrowd.aggregation.auto.aggregator import aggregate
 
     ranking = selector.ranking_
     quality = aggregate(annotations).worker_quality_.loc[ranking]
@@ -210,7 +199,7 @@ def _write(
     scores: pd.DataFrame,
     reduced: Annotations,
 ) -> None:
-    from bayescrowd.writing import csv_text, new_file, write_table
+    from bayescrowd.io.writing import csv_text, write_picture, write_table
 
     for path, table in ((args.out, reduced.to_frame()), (args.scores, scores)):
         if path == "-":
@@ -224,8 +213,7 @@ def _write(
 
         figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
         score_curve(selector, figure.subplots())
-        with new_file(args.plot, overwrite=args.force) as file:
-            figure.savefig(file, format=Path(args.plot).suffix[1:].lower())
+        write_picture(figure, args.plot, overwrite=args.force)
 
 
 def _document(
@@ -267,21 +255,21 @@ def _summary(
     args: argparse.Namespace, annotations: Annotations, reduced: Annotations, scores: pd.DataFrame
 ) -> str:
     read = (
-        f"{_source(args)}: {counted(annotations.n_labels, 'label')} of "
-        f"{counted(annotations.n_tasks, 'task')} by {counted(annotations.n_workers, 'worker')}, "
-        f"{counted(annotations.n_classes, 'class', 'classes')}"
+        f"{_source(args)}: {quantity(annotations.n_labels, 'label')} of "
+        f"{quantity(annotations.n_tasks, 'task')} by {quantity(annotations.n_workers, 'worker')}, "
+        f"{quantity(annotations.n_classes, 'class', 'classes')}"
     )
     kept = (
         f"kept ({_rule(args)}): {reduced.n_workers:,} of "
-        f"{counted(annotations.n_workers, 'worker')}, {reduced.n_labels:,} of "
-        f"{counted(annotations.n_labels, 'label')}"
+        f"{quantity(annotations.n_workers, 'worker')}, {reduced.n_labels:,} of "
+        f"{quantity(annotations.n_labels, 'label')}"
     )
     if uncovered := _n_uncovered(reduced):
-        kept += f"\n  {counted(uncovered, 'task')} without any label left"
+        kept += f"\n  {quantity(uncovered, 'task')} without any label left"
     rows = [["rank", "worker", "score", "labels", "kept", "flag"]]
     for row in scores.head(N_SHOWN).itertuples(index=False):
         kept_mark = "yes" if row.selected else "no"
-        name = _shortened(row.worker)
+        name = shorten(row.worker, 32)
         rows.append(
             [f"{row.rank}", name, f"{row.score:.4f}", f"{row.n_labels:,}", kept_mark, f"{row.flag}"]
         )
@@ -289,12 +277,12 @@ def _summary(
     title = f"workers by score (information {told}, nats)"
     if len(scores) > N_SHOWN:
         title += f"; --scores FILE writes all {len(scores):,}"
-    paragraphs = [read, kept, f"{title}\n{aligned(rows, left=(1, 4, 5))}"]
+    paragraphs = [read, kept, f"{title}\n{align(rows, left=(1, 4, 5))}"]
     written = [
         f"{path}: {what} written"
         for path, what in (
-            (args.out, counted(reduced.n_labels, "label")),
-            (args.scores, counted(len(scores), "worker")),
+            (args.out, quantity(reduced.n_labels, "label")),
+            (args.scores, quantity(len(scores), "worker")),
             (args.plot, "picture"),
         )
         if path not in (None, "-")
@@ -314,8 +302,3 @@ def _source(args: argparse.Namespace) -> str:
 
 def _n_uncovered(reduced: Annotations) -> int:
     return int((reduced.labels_per_task == 0).sum())
-
-
-def _shortened(value: Any, most: int = 32) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= most else f"{text[: most - 3]}..."

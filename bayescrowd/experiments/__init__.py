@@ -1,8 +1,11 @@
-"""Published tables and figures, rerun on the real data: measured beside published.
+"""Published tables and figures, rerun on the real data: measured values beside published ones.
 
-One small module per table or figure. It defines `EXPERIMENT`, an
-`bayescrowd.experiments.experiment.Experiment`: the cells with their published values, a function
-that measures one part of them for one seed, and a function that draws the outcome. To add one,
-write the module and name it in `catalogue.py`; running, resuming, judging, printing and writing
-are the same for all.
+* `spectral`, `mi`, `stagewise`, `bleafs`, `multiselection`: one folder per paper, with one module
+  per table or figure.
+* `methods`, `posterior_calibration`: experiments of this package.
+* `engine`: runs, resumes, judges, prints and writes all of them in the same way.
+
+A module defines `EXPERIMENT`, an `Experiment` of `engine.experiment`: the cells with their
+published values, a function that measures one part of them for one seed, and a function that draws
+the outcomes. To add one, write the module and enter it in `engine/catalogue.py`.
 """

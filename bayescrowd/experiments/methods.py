@@ -1,7 +1,7 @@
-"""Every exported aggregator, with its defaults, on the five public crowds: error and seconds.
+"""Label error and seconds of every exported aggregator, with its defaults, on five public crowds.
 
-`python -m bayescrowd.experiments.methods README.md` measures them and writes the table between
-the two markers of that file.
+`python -m bayescrowd.experiments.methods README.md` measures them and writes the table between the
+two markers of that file.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tempfile import TemporaryDirectory
 
 from matplotlib.figure import Figure
 
-import bayescrowd
+import bayescrowd  # the public names themselves are the subject here
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.experiments.command import run_in_folder
-from bayescrowd.experiments.experiment import Cell, CellId, Experiment, Part
-from bayescrowd.experiments.label_errors import CROWDS, label_error, loaded_crowd, settings_of
-from bayescrowd.experiments.outcome import Outcome
-from bayescrowd.writing import new_file
+from bayescrowd.experiments.engine.command import run_in_folder
+from bayescrowd.experiments.engine.experiment import Cell, CellId, Experiment, Part, settings_of
+from bayescrowd.experiments.engine.label_errors import CROWDS, label_error, loaded_crowd
+from bayescrowd.experiments.engine.outcome import Outcome
+from bayescrowd.io.writing import new_file
 
-__all__ = ["BEGIN", "END", "EXPERIMENT", "exported_methods", "main", "markdown", "with_table"]
+__all__ = ["BEGIN", "END", "EXPERIMENT", "exported_methods", "insert_table", "main", "markdown"]
 
 BEGIN, END = "<!-- methods:begin -->", "<!-- methods:end -->"
-"""Lines between which a file has the table."""
+"""The lines between which the table is written."""
 
 
 def exported_methods() -> list[str]:
@@ -39,7 +39,7 @@ def exported_methods() -> list[str]:
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """The table: errors in per cent, and seconds for the five crowds together."""
+    """The table in Markdown: errors in per cent, and total seconds for the five crowds."""
     measured = {outcome.cell.id: outcome.measured for outcome in outcomes}
     lines = [
         f"| Error in % | {' | '.join(crowd.name for crowd in CROWDS)} | seconds, all five |",
@@ -52,14 +52,14 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def with_table(text: str, table: str) -> str:
-    r"""The text with the table between the two markers, in place of what was there.
+def insert_table(text: str, table: str) -> str:
+    r"""Replace what stands between the two markers of a text by the table.
 
     Raises:
-        ValueError: the markers are not there, each once and in order.
+        ValueError: the text does not have both markers, each once and in order.
 
     Examples:
-        >>> print(with_table("above\n<!-- methods:begin -->\nold\n<!-- methods:end -->", "new"))
+        >>> print(insert_table("above\n<!-- methods:begin -->\nold\n<!-- methods:end -->", "new"))
         above
         <!-- methods:begin -->
         new
@@ -73,16 +73,16 @@ def with_table(text: str, table: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure, in this process and from the beginning, and write the table into a file."""
+    """Measure from scratch in this process, and write the table into a file."""
     parser = argparse.ArgumentParser(prog="python -m bayescrowd.experiments.methods")
     parser.add_argument("file", type=Path, help="file with the markers")
     path = parser.parse_args(argv).file
     text = path.read_text(encoding="utf-8")
-    with_table(text, "")  # what is wrong with the file is told before the work
+    insert_table(text, "")  # a file without markers is refused before the work
     with TemporaryDirectory() as folder:
         outcomes = run_in_folder(EXPERIMENT, Path(folder), n_seeds=1, n_jobs=1)
     with new_file(path, overwrite=True) as file:
-        file.write(with_table(text, markdown(outcomes)).encode())
+        file.write(insert_table(text, markdown(outcomes)).encode())
 
 
 _PARTS = {
@@ -108,12 +108,12 @@ def _measure(part: str, seed: int) -> dict[CellId, float]:
 
 
 def _seconds(name: str) -> str:
-    """Column of a crowd's seconds."""
+    """Name of the column with a crowd's seconds."""
     return f"{name}, seconds"
 
 
 def _draw(outcomes: Sequence[Outcome]) -> Figure:
-    """Errors as dots, one row per method and one panel per crowd."""
+    """Draw errors as dots, with one row per method and one panel per crowd."""
     measured = {outcome.cell.id: outcome.measured for outcome in outcomes}
     methods = list(dict.fromkeys(id_.row for id_ in measured))
     figure = Figure(figsize=(11, 0.3 * len(methods) + 1.4), dpi=150, layout="constrained")
@@ -156,7 +156,7 @@ EXPERIMENT = Experiment(
     cells=tuple(cell for name in _PARTS for cell in _cells(name)),
     measure=_measure,
     draw=_draw,
-    notes=("Seconds are the faster of two fits; other processes (--jobs) make them longer.",),
+    notes=("Seconds are the faster of two fits; running several processes (--jobs) slows them.",),
 )
 
 

@@ -30,10 +30,10 @@ from matplotlib.figure import Figure
 from bayescrowd import metrics
 from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.majority import MajorityVote
-from bayescrowd.annotations import Annotations
-from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, Part
-from bayescrowd.experiments.label_errors import loaded_crowd
-from bayescrowd.experiments.outcome import Outcome
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
+from bayescrowd.experiments.engine.label_errors import loaded_crowd
+from bayescrowd.experiments.engine.outcome import Outcome
 from bayescrowd.plots.canvas import BLUE, GREY, tidy
 
 __all__ = ["EXPERIMENT", "Calibration", "calibration_of", "gain_error", "posterior_probas"]

@@ -14,7 +14,7 @@ import scipy.sparse
 from jaxtyping import Float, Int
 from scipy.special import xlogy
 
-from bayescrowd.feature_table import FeatureTable
+from bayescrowd.data.features import FeatureTable
 
 __all__ = ["CoOccurrences"]
 
@@ -31,7 +31,7 @@ class CoOccurrences:
 
     Examples:
         >>> import numpy as np
-        >>> from bayescrowd.feature_table import as_feature_table
+        >>> from bayescrowd.data.features import as_feature_table
         >>> nan = np.nan
         >>> table = as_feature_table(np.array([[0, 0, nan], [1, 1, nan], [nan, 1, 0]]))
         >>> met = CoOccurrences(table)

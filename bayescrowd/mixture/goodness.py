@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bayescrowd.feature_table import FeatureTable
+from bayescrowd.data.features import FeatureTable
 from bayescrowd.information import conditional_mutual_information
 
 __all__ = ["GoodnessOfFit", "lack_of_fit", "surprising_pairs"]
@@ -48,7 +48,7 @@ def lack_of_fit(
         With one component it is the pairs' mutual information, here that of two equal coins:
 
         >>> import numpy as np
-        >>> from bayescrowd.feature_table import as_feature_table
+        >>> from bayescrowd.data.features import as_feature_table
         >>> coins = as_feature_table(np.array([[0, 0], [1, 1], [0, 0], [1, 1]]))
         >>> round(lack_of_fit(coins, np.ones((4, 1))), 4)
         0.6931

@@ -18,7 +18,6 @@ likelihood of the pattern of missing entries, and for samples. The engine is
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -26,30 +25,28 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from bayescrowd.aggregation.em import (
+    EMEstimate,
     EMResult,
-    Estimate,
     Incidence,
     Sweep,
-    log_floored,
+    floored_log,
     maximise,
 )
-from bayescrowd.feature_table import FeatureTable, as_feature_table
-from bayescrowd.information import conditional_mutual_information
-from bayescrowd.mixture.goodness import GoodnessOfFit, lack_of_fit, surprising_pairs
-from bayescrowd.parameters import (
+from bayescrowd.checks.parameters import (
     Count,
     NonNegative,
     Seed,
     Tolerance,
     as_numbers,
     check_parameters,
-    checked,
+    validate_arguments,
 )
+from bayescrowd.data.features import FeatureTable, as_feature_table
+from bayescrowd.estimator import ParameterMixin, check_is_fitted, warn_not_converged
+from bayescrowd.information import conditional_mutual_information
+from bayescrowd.mixture.goodness import GoodnessOfFit, lack_of_fit, surprising_pairs
 
 __all__ = ["MDPD", "MixtureSample"]
 
@@ -66,7 +63,7 @@ class MixtureSample(NamedTuple):
     """The component of each item."""
 
 
-class MDPD(BaseEstimator):
+class MDPD(ParameterMixin):
     """Mixture of discrete product distributions.
 
     Args:
@@ -131,7 +128,7 @@ class MDPD(BaseEstimator):
         """Learn from a table of items x discrete features, or from `Annotations`.
 
         Args:
-            data: see `bayescrowd.feature_table.as_feature_table`.
+            data: see `bayescrowd.data.features.as_feature_table`.
             y: ignored; for scikit-learn's pipelines.
         """
         check_parameters(self)
@@ -142,11 +139,10 @@ class MDPD(BaseEstimator):
         if winner > 0 or isinstance(self.init, str):
             best = _by_weight(best)
         if not best.converged and self.tol > 0:
-            warnings.warn(
+            warn_not_converged(
                 f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
                 f"to tol={self.tol:g} nats per entry; raise n_iter, or set tol=0 to ask for "
                 "exactly n_iter",
-                ConvergenceWarning,
                 stacklevel=2,
             )
         return self._set_fit(table, best)
@@ -164,7 +160,7 @@ class MDPD(BaseEstimator):
         codes = probas.to_numpy().argmax(axis=1)
         return pd.Series(codes, index=probas.index, name="component")
 
-    @checked
+    @validate_arguments
     def score_samples(self, data: Any, *, missing: bool = False) -> pd.Series:
         """Log-likelihood of each item, nats.
 
@@ -177,7 +173,7 @@ class MDPD(BaseEstimator):
         log_likelihood = logsumexp(scores, axis=1)
         if missing:
             rate = self.observed_rate_.to_numpy()
-            log_present, log_missing = log_floored(rate), log_floored(1 - rate)
+            log_present, log_missing = floored_log(rate), floored_log(1 - rate)
             log_likelihood += _present(table) @ (log_present - log_missing) + log_missing.sum()
         return pd.Series(log_likelihood, index=table.items, name="log_likelihood")
 
@@ -185,7 +181,7 @@ class MDPD(BaseEstimator):
         """Mean log-likelihood per item, nats; higher is better."""
         return float(self.score_samples(data).mean())
 
-    @checked
+    @validate_arguments
     def sample(self, n: Count, *, seed: Seed = 0) -> MixtureSample:
         """Draw items; entries are missing as often as `observed_rate_` says.
 
@@ -232,7 +228,7 @@ class MDPD(BaseEstimator):
             columns=self.features_,
         )
 
-    @checked
+    @validate_arguments
     def goodness_of_fit(self, *, n_bootstrap: Count = 99, seed: Seed = 0) -> GoodnessOfFit:
         """Compare `lack_of_fit_` with data drawn from the fit, refitted from where it stands.
 
@@ -380,7 +376,7 @@ class MDPD(BaseEstimator):
 
 def _m_step(
     table: FeatureTable, pseudo_counts: float, prior: str
-) -> Callable[[Sweep, Estimate | None], Estimate]:
+) -> Callable[[Sweep, EMEstimate | None], EMEstimate]:
     """The maximisation for one table, as the engine calls it."""
     starts, feature = table.feature_offsets[:-1], table.feature_of_symbol
     sizes = np.diff(table.feature_offsets)[feature]
@@ -388,16 +384,16 @@ def _m_step(
     base = table.counts + 1.0 / sizes
     base = (base / np.add.reduceat(base, starts)[feature])[:, None]
 
-    def maximised(sweep: Sweep, previous: Estimate | None) -> Estimate:
+    def maximised(sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
         counts = sweep.counts + pseudo_counts * base
         totals = np.add.reduceat(counts, starts, axis=0)[feature]
         shares = counts / np.where(totals > 0, totals, 1.0)
-        log_table = log_floored(np.where(totals > 0, shares, 1.0 / sizes[:, None]))
+        log_table = floored_log(np.where(totals > 0, shares, 1.0 / sizes[:, None]))
         weights = sweep.class_counts / sweep.class_counts.sum()
         if prior == "uniform":
             weights = np.full_like(weights, 1.0 / len(weights))
         penalty = pseudo_counts * float((base * log_table).sum())
-        return Estimate(log_table, log_floored(weights), penalty, None)
+        return EMEstimate(log_table, floored_log(weights), penalty, None)
 
     return maximised
 

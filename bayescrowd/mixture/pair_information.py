@@ -34,7 +34,7 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Int
 from scipy.special import chdtri, xlogy
 
-from bayescrowd.feature_table import FeatureTable
+from bayescrowd.data.features import FeatureTable
 from bayescrowd.mixture.co_occurrence import CoOccurrences
 
 __all__ = ["PairInformation", "Scan", "ScanCost", "scan_cost"]
@@ -100,7 +100,7 @@ class PairInformation:
     Examples:
         >>> import numpy as np
         >>> import pandas as pd
-        >>> from bayescrowd.feature_table import as_feature_table
+        >>> from bayescrowd.data.features import as_feature_table
         >>> table = as_feature_table(
         ...     pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [0, 0, 1, 1]})
         ... )
@@ -255,7 +255,7 @@ def scan_cost(table: FeatureTable, n_components: int) -> ScanCost:
 
     Examples:
         >>> import numpy as np
-        >>> from bayescrowd.feature_table import as_feature_table
+        >>> from bayescrowd.data.features import as_feature_table
         >>> crowd = as_feature_table(np.random.default_rng(0).integers(2, size=(1000, 100)))
         >>> cost = scan_cost(crowd, 3)
         >>> cost.is_listed, cost.n_pairs, round(cost.memory / 1e6, 1)

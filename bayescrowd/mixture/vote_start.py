@@ -28,9 +28,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from bayescrowd.aggregation.em import EMResult, Estimate, Incidence, Sweep, maximise
-from bayescrowd.aggregation.protocol import shares
-from bayescrowd.annotations import Annotations
+from bayescrowd.aggregation.em import EMEstimate, EMResult, Incidence, Sweep, maximise
+from bayescrowd.aggregation.votes import shares
+from bayescrowd.data.annotations import Annotations
 
 __all__ = [
     "MARGIN",
@@ -76,7 +76,7 @@ def compare_starts(
     labels: Incidence,
     fitted: EMResult,
     votes: Float[np.ndarray, "item cls"],
-    m_step: Callable[[Sweep, Estimate | None], Estimate],
+    m_step: Callable[[Sweep, EMEstimate | None], EMEstimate],
     *,
     refine: bool,
     n_iter: int,

@@ -1,63 +1,97 @@
 """Pictures, one function each.
 
-A function takes what was fitted, or data, and draws it on the matplotlib axes it is given, which
-it returns. Without axes it makes a figure of its own that pyplot knows nothing of, so that nothing
-has to be closed: `bayescrowd.plots.worker_map(est).figure.savefig("workers.png")`. In a notebook,
-pass the axes of `plt.subplots()`, and the picture shows up.
+* `fits`, `tasks`, `workers`: what an aggregator found; `overview`: several of these in one figure.
+* `posterior`: draws, their diagnostics and comparisons of models.
+* `selection`, `stagewise`, `multi_selection`: chosen workers, features and repeats.
+* `budget`: policies of budgeted learning.
+* `canvas`: axes, colours and the look that all pictures share.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; what a colour says,
-a marker or a line style says as well.
+A function takes something fitted, or data, draws it on the given matplotlib axes, and returns them.
+Without axes it makes a figure of its own that pyplot does not know about, so nothing has to be
+closed: `bayescrowd.plots.worker_map(est).figure.savefig("workers.png")`. In a notebook, pass the
+axes of `plt.subplots()` to have the picture displayed.
+
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart; whatever a colour
+says is also said by a marker or a line style.
+
+Names load on first use, as in `bayescrowd`: a new one takes a line in ``_NAMES`` and its twin below
+``TYPE_CHECKING``.
 """
 
-from bayescrowd.plots.budget import (
-    budget_curves,
-    budget_plan,
-    credibility_course,
-    posterior_course,
-    spending_course,
-)
-from bayescrowd.plots.fits import convergence, method_comparison, pool_scores
-from bayescrowd.plots.multi_selection import attribute_map, repeat_losses
-from bayescrowd.plots.overview import demo
-from bayescrowd.plots.posterior import (
-    chain_ranks,
-    chain_traces,
-    loo_comparison,
-    posterior_overview,
-    predictive_check,
-    worker_forest,
-)
-from bayescrowd.plots.selection import score_curve, selection_errors, unexplained_pairs
-from bayescrowd.plots.stagewise import information_map, stagewise_course
-from bayescrowd.plots.tasks import label_uncertainty, reliability
-from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "attribute_map",
-    "budget_curves",
-    "budget_plan",
-    "chain_ranks",
-    "chain_traces",
-    "confusion_matrix",
-    "convergence",
-    "credibility_course",
-    "demo",
-    "information_map",
-    "label_uncertainty",
-    "loo_comparison",
-    "method_comparison",
-    "pool_scores",
-    "posterior_course",
-    "posterior_overview",
-    "predictive_check",
-    "reliability",
-    "repeat_losses",
-    "score_curve",
-    "selection_errors",
-    "spending_course",
-    "stagewise_course",
-    "unexplained_pairs",
-    "worker_forest",
-    "worker_map",
-    "worker_recovery",
-]
+if TYPE_CHECKING:
+    from bayescrowd.plots.budget import budget_curves as budget_curves
+    from bayescrowd.plots.budget import budget_plan as budget_plan
+    from bayescrowd.plots.budget import credibility_course as credibility_course
+    from bayescrowd.plots.budget import posterior_course as posterior_course
+    from bayescrowd.plots.budget import spending_course as spending_course
+    from bayescrowd.plots.fits import convergence as convergence
+    from bayescrowd.plots.fits import method_comparison as method_comparison
+    from bayescrowd.plots.fits import pool_scores as pool_scores
+    from bayescrowd.plots.multi_selection import attribute_map as attribute_map
+    from bayescrowd.plots.multi_selection import repeat_losses as repeat_losses
+    from bayescrowd.plots.overview import demo as demo
+    from bayescrowd.plots.posterior import chain_ranks as chain_ranks
+    from bayescrowd.plots.posterior import chain_traces as chain_traces
+    from bayescrowd.plots.posterior import loo_comparison as loo_comparison
+    from bayescrowd.plots.posterior import posterior_overview as posterior_overview
+    from bayescrowd.plots.posterior import predictive_check as predictive_check
+    from bayescrowd.plots.posterior import worker_forest as worker_forest
+    from bayescrowd.plots.selection import score_curve as score_curve
+    from bayescrowd.plots.selection import selection_errors as selection_errors
+    from bayescrowd.plots.selection import unexplained_pairs as unexplained_pairs
+    from bayescrowd.plots.stagewise import information_map as information_map
+    from bayescrowd.plots.stagewise import stagewise_course as stagewise_course
+    from bayescrowd.plots.tasks import label_uncertainty as label_uncertainty
+    from bayescrowd.plots.tasks import reliability as reliability
+    from bayescrowd.plots.workers import confusion_matrix as confusion_matrix
+    from bayescrowd.plots.workers import worker_map as worker_map
+    from bayescrowd.plots.workers import worker_recovery as worker_recovery
+
+_NAMES = {
+    "attribute_map": "bayescrowd.plots.multi_selection",
+    "budget_curves": "bayescrowd.plots.budget",
+    "budget_plan": "bayescrowd.plots.budget",
+    "chain_ranks": "bayescrowd.plots.posterior",
+    "chain_traces": "bayescrowd.plots.posterior",
+    "confusion_matrix": "bayescrowd.plots.workers",
+    "convergence": "bayescrowd.plots.fits",
+    "credibility_course": "bayescrowd.plots.budget",
+    "demo": "bayescrowd.plots.overview",
+    "information_map": "bayescrowd.plots.stagewise",
+    "label_uncertainty": "bayescrowd.plots.tasks",
+    "loo_comparison": "bayescrowd.plots.posterior",
+    "method_comparison": "bayescrowd.plots.fits",
+    "pool_scores": "bayescrowd.plots.fits",
+    "posterior_course": "bayescrowd.plots.budget",
+    "posterior_overview": "bayescrowd.plots.posterior",
+    "predictive_check": "bayescrowd.plots.posterior",
+    "reliability": "bayescrowd.plots.tasks",
+    "repeat_losses": "bayescrowd.plots.multi_selection",
+    "score_curve": "bayescrowd.plots.selection",
+    "selection_errors": "bayescrowd.plots.selection",
+    "spending_course": "bayescrowd.plots.budget",
+    "stagewise_course": "bayescrowd.plots.stagewise",
+    "unexplained_pairs": "bayescrowd.plots.selection",
+    "worker_forest": "bayescrowd.plots.posterior",
+    "worker_map": "bayescrowd.plots.workers",
+    "worker_recovery": "bayescrowd.plots.workers",
+}
+
+__all__ = [*_NAMES]
+
+
+if not TYPE_CHECKING:  # type checkers would take it to mean that every name exists
+
+    def __getattr__(name: str) -> object:
+        """Load a picture on first use (PEP 562)."""
+        if name not in _NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_NAMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

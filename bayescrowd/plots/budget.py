@@ -12,14 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import betaincinv
 
-from bayescrowd.budgeted.belief import first_majority
-from bayescrowd.budgeted.bleafs import BLeafs
-from bayescrowd.budgeted.credibility import credibility, delta_of, thresholds
-from bayescrowd.budgeted.curve import ALL_DATA, curve_means
-from bayescrowd.budgeted.planning import BudgetPlan
+from bayescrowd.budgeted.beliefs.credibility import credibility, delta_of, thresholds
+from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
+from bayescrowd.budgeted.evaluation.curve import ALL_DATA, curve_means
+from bayescrowd.budgeted.evaluation.planning import BudgetPlan
+from bayescrowd.budgeted.policies.bleafs import BLeafs
 from bayescrowd.budgeted.policy import BudgetResult
 from bayescrowd.budgeted.space import FeatureSpace
-from bayescrowd.parameters import Count, OpenFraction, checked
+from bayescrowd.checks.parameters import Count, OpenFraction, validate_arguments
+from bayescrowd.data.text import shorten
+from bayescrowd.data.vocabulary import comma_list
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -30,7 +32,6 @@ from bayescrowd.plots.canvas import (
     axes_or_new,
     tidy,
 )
-from bayescrowd.vocabulary import listed
 
 __all__ = [
     "budget_curves",
@@ -78,7 +79,7 @@ def line_style(name: str, place: int = 0) -> dict[str, Any]:
     return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _DASHES[place]}
 
 
-@checked
+@validate_arguments
 def budget_curves(
     curve: pd.DataFrame, ax: Axes | None = None, *, n_features: Count | None = None
 ) -> Axes:
@@ -137,7 +138,7 @@ def budget_curves(
     )
 
 
-@checked
+@validate_arguments
 def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: OpenFraction) -> Axes:
     """How far a policy's error lies above that of all data, and where it comes within reach.
 
@@ -190,7 +191,7 @@ def budget_plan(plan: BudgetPlan, ax: Axes | None = None, *, within: OpenFractio
     )
 
 
-@checked
+@validate_arguments
 def spending_course(result: BudgetResult, ax: Axes | None = None) -> Axes:
     """Observations of each feature as the budget is spent; the selected features in colour.
 
@@ -230,7 +231,7 @@ def spending_course(result: BudgetResult, ax: Axes | None = None) -> Axes:
     )
 
 
-@checked
+@validate_arguments
 def posterior_course(
     result: BudgetResult,
     space: FeatureSpace,
@@ -268,7 +269,7 @@ def posterior_course(
         "P(colour = 'red' | class)"
     """
     if feature not in space.features:
-        raise ValueError(f"no feature {feature!r}; expected one of {listed(space.names)}")
+        raise ValueError(f"no feature {feature!r}; expected one of {comma_list(space.names)}")
     history = _history(result)
     place = 0 if value is None else space.code_of(feature, value)
     value = space.features[feature][place]
@@ -298,7 +299,7 @@ def posterior_course(
     )
 
 
-@checked
+@validate_arguments
 def credibility_course(policy: BLeafs, ax: Axes | None = None) -> Axes:
     """Credibility of each feature as a share of what B-LEAFS demands of it, over time.
 
@@ -408,7 +409,7 @@ def _draw_by_feature(
             color=colour,
             linestyle=dashes,
             linewidth=1.8,
-            label=_shortened(name),
+            label=shorten(name, 20),
         )
     ax.set_xlim(0, float(spent[-1]) * 1.01)
     ax.grid(axis="y", color="#EEEEEE")
@@ -423,8 +424,3 @@ def _history(result: BudgetResult) -> pd.DataFrame:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _shortened(value: Any, most: int = 20) -> str:
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""What the pictures share: axes, colours, the look of an axis."""
+"""Axes, colours and the look that all pictures share."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ GREY = "#595959"  # seven to one against white: readable as text
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float] = (6.0, 4.2)) -> Axes:
-    """The axes given, else those of a new figure of this size in inches, outside pyplot."""
+    """The given axes, or else those of a new figure outside pyplot; `size` is in inches."""
     if ax is not None:
         return ax
     return Figure(figsize=size, dpi=150, layout="constrained").subplots()
 
 
 def tidy(ax: Axes, *, title: str, xlabel: str, ylabel: str) -> Axes:
-    """Title and labels, without the frame's upper and right lines."""
+    """Set title and labels, and remove the upper and right lines of the frame."""
     ax.set_title(title, loc="left", fontsize="medium", fontweight="bold")
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
@@ -55,7 +55,7 @@ def behind_the_best(
     notes: Sequence[str],
     colours: Sequence[str],
 ) -> None:
-    """Models from top to bottom: how far each is behind the best, with two errors and a note."""
+    """Draw how far each model is behind the best, with two standard errors and a note beside it."""
     rows = np.arange(len(difference))
     ax.axvline(0, color=GREY, linestyle="--", linewidth=1)
     ax.errorbar(

@@ -7,15 +7,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from bayescrowd.aggregation.auto import AutoAggregator
+from bayescrowd.aggregation.auto.aggregator import AutoAggregator
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.parameters import checked
+from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.plots.canvas import BLUE, GREY, axes_or_new, behind_the_best, tidy
 
 __all__ = ["convergence", "method_comparison", "pool_scores"]
 
 
-@checked
+@validate_arguments
 def convergence(est: Aggregator, ax: Axes | None = None) -> Axes:
     """The objective after each iteration.
 
@@ -50,7 +50,7 @@ def convergence(est: Aggregator, ax: Axes | None = None) -> Axes:
     )
 
 
-@checked
+@validate_arguments
 def method_comparison(
     table: pd.DataFrame,
     ax: Axes | None = None,
@@ -118,7 +118,7 @@ def method_comparison(
     return tidy(ax, title="Methods", xlabel="accuracy (share of right labels)", ylabel="")
 
 
-@checked
+@validate_arguments
 def pool_scores(est: AutoAggregator, ax: Axes | None = None) -> Axes:
     """How well each model of the default foresees withheld labels, and what weight that earns.
 

@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from bayescrowd.parameters import checked
+from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, axes_or_new, tidy
-from bayescrowd.selection.repeat_selector import RepeatSelector
+from bayescrowd.selection.repeats.selector import RepeatSelector
 
 if TYPE_CHECKING:
-    from bayescrowd.posterior.judgements import RepeatPosterior
+    from bayescrowd.posterior.repeats import RepeatPosterior
 
 __all__ = ["attribute_map", "repeat_losses"]
 
@@ -21,7 +21,7 @@ MOST_NAMED = 12
 """Of the attributes, those asked for most often are named."""
 
 
-@checked
+@validate_arguments
 def repeat_losses(
     selector: RepeatSelector, ax: Axes | None = None, *, posterior: RepeatPosterior | None = None
 ) -> Axes:
@@ -83,7 +83,7 @@ def repeat_losses(
     )
 
 
-@checked
+@validate_arguments
 def attribute_map(selector: RepeatSelector, ax: Axes | None = None) -> Axes:
     """Attributes by reliability and correlation with the target; the more asked for, the larger.
 

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure, SubFigure
 
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.dataset import Dataset
-from bayescrowd.parameters import checked
+from bayescrowd.checks.parameters import validate_arguments
+from bayescrowd.data.dataset import Dataset
 from bayescrowd.plots.fits import method_comparison
 from bayescrowd.plots.tasks import label_uncertainty, reliability
 from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recovery
@@ -17,7 +17,7 @@ from bayescrowd.plots.workers import confusion_matrix, worker_map, worker_recove
 __all__ = ["demo"]
 
 
-@checked
+@validate_arguments
 def demo(
     data: Dataset,
     fitted: Mapping[str, Aggregator],

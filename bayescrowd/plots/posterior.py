@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from bayescrowd.parameters import Count, OpenFraction, checked
+from bayescrowd.checks.parameters import Count, OpenFraction, validate_arguments
+from bayescrowd.data.text import shorten
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -47,7 +48,7 @@ EXTREME = 0.01
 _COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE)
 
 
-@checked
+@validate_arguments
 def chain_traces(
     post: Any,
     ax: Axes | None = None,
@@ -92,7 +93,7 @@ def chain_traces(
     return tidy(ax, title=f"Traces of {len(draws)} chains", xlabel="draw", ylabel=name)
 
 
-@checked
+@validate_arguments
 def chain_ranks(
     post: Any,
     ax: Axes | None = None,
@@ -150,7 +151,7 @@ def chain_ranks(
     return tidy(ax, title="Ranks: flat if chains agree", xlabel=f"rank of the {name}", ylabel="")
 
 
-@checked
+@validate_arguments
 def worker_forest(
     post: Any, ax: Axes | None = None, *, most: Count = 40, probability: OpenFraction = 0.89
 ) -> Axes:
@@ -167,10 +168,14 @@ def worker_forest(
         >>> import bayescrowd as bc
         >>> from bayescrowd.posterior.container import assemble, dataset_of
         >>> draws = np.random.default_rng(0).beta(8, 2, size=(2, 50, 3))
-        >>> accuracy = (("chain", "draw", "worker"), draws)
-        >>> posterior = dataset_of({"accuracy": accuracy}, coords={"worker": ["ann", "bob", "eve"]})
+        >>> params = {
+        ...     "prevalence": (("chain", "draw", "cls"), np.full((2, 50, 2), 0.5)),
+        ...     "accuracy": (("chain", "draw", "worker"), draws),
+        ... }
+        >>> posterior = dataset_of(params, coords={"worker": ["ann", "bob", "eve"]})
         >>> codes = dataset_of({"worker_code": (("judgement",), [0, 0, 1, 2])})
-        >>> post = assemble({"posterior": posterior, "constant_data": codes})
+        >>> groups = {"posterior": posterior, "constant_data": codes}
+        >>> post = assemble(groups, attrs={"model": "one_coin"})
         >>> bc.plots.worker_forest(post).get_title(loc="left")
         '3 workers, 89% intervals'
     """
@@ -188,7 +193,7 @@ def worker_forest(
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=2, alpha=0.6)
     ax.scatter(table["accuracy"], rows, color=BLUE, s=14, zorder=3)
     names = [
-        f"{_shortened(worker)} ({n:,})"
+        f"{shorten(worker, 16)} ({n:,})"
         for worker, n in zip(table.index, table["n_labels"], strict=True)
     ]
     ax.set_yticks(rows, names, fontsize="x-small" if len(table) > 15 else "small")
@@ -203,7 +208,7 @@ def worker_forest(
     )
 
 
-@checked
+@validate_arguments
 def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Models by how far their prediction of left-out tasks lies behind the best, with two errors.
 
@@ -240,7 +245,7 @@ def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     )
 
 
-@checked
+@validate_arguments
 def predictive_check(
     checks: Any,
     ax: Axes | None = None,
@@ -292,7 +297,7 @@ def predictive_check(
     return tidy(ax, title=title, xlabel="simulated from the model", ylabel="observed")
 
 
-@checked
+@validate_arguments
 def posterior_overview(
     post: Any, *, probas: pd.DataFrame | None = None, truth: pd.Series | None = None
 ) -> Figure:
@@ -308,12 +313,16 @@ def posterior_overview(
         >>> import bayescrowd as bc
         >>> from bayescrowd.posterior.container import assemble, dataset_of
         >>> draws = np.random.default_rng(0).beta(8, 2, size=(2, 50, 3))
-        >>> accuracy = (("chain", "draw", "worker"), draws)
-        >>> posterior = dataset_of({"accuracy": accuracy}, coords={"worker": ["ann", "bob", "eve"]})
+        >>> params = {
+        ...     "prevalence": (("chain", "draw", "cls"), np.full((2, 50, 2), 0.5)),
+        ...     "accuracy": (("chain", "draw", "worker"), draws),
+        ... }
+        >>> posterior = dataset_of(params, coords={"worker": ["ann", "bob", "eve"]})
         >>> codes = dataset_of({"worker_code": (("judgement",), [0, 0, 1, 2])})
         >>> statistics = {"marginal_log_likelihood": (("chain", "draw"), draws.sum(axis=2))}
         >>> groups = {"posterior": posterior, "constant_data": codes}
-        >>> post = assemble(groups | {"sample_stats": dataset_of(statistics)})
+        >>> groups |= {"sample_stats": dataset_of(statistics)}
+        >>> post = assemble(groups, attrs={"model": "one_coin"})
         >>> len(bc.plots.posterior_overview(post).axes)
         3
     """
@@ -403,8 +412,3 @@ def _draws_of(
         raise ValueError(f"{variable} has several entries; expected ids of {dims} in at=")
     ids = "" if at is None else f"[{', '.join(str(value) for value in at.values())}]"
     return picked.to_numpy().astype(float), f"{variable.replace('_', ' ')}{ids}"
-
-
-def _shortened(value: Any, most: int = 16) -> str:
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from bayescrowd.checks.parameters import validate_arguments
+from bayescrowd.data.text import shorten
 from bayescrowd.mixture.mdpd import MDPD
-from bayescrowd.parameters import checked
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -22,7 +22,7 @@ from bayescrowd.plots.canvas import (
     axes_or_new,
     tidy,
 )
-from bayescrowd.selection.workers import MutualInformationSelector
+from bayescrowd.selection.workers.mutual_information import MutualInformationSelector
 
 __all__ = ["score_curve", "selection_errors", "unexplained_pairs"]
 
@@ -33,7 +33,7 @@ _COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE)
 _DASHES = ("-", ":", "-.")
 
 
-@checked
+@validate_arguments
 def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> Axes:
     """Scores in falling order, with those selected marked.
 
@@ -85,7 +85,7 @@ def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> 
     )
 
 
-@checked
+@validate_arguments
 def selection_errors(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Label error against the number of workers; a colour per aggregator, a line per selector.
 
@@ -133,7 +133,7 @@ def selection_errors(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
     )
 
 
-@checked
+@validate_arguments
 def unexplained_pairs(mixture: MDPD, ax: Axes | None = None) -> Axes:
     """A heat map of the information that pairs of features share beyond their component.
 
@@ -162,7 +162,7 @@ def unexplained_pairs(mixture: MDPD, ax: Axes | None = None) -> Axes:
     ax.set_facecolor("#EEEEEE")  # of the diagonal
     ax.figure.colorbar(image, ax=ax, label="I(feature; other | component), nats")
     named = range(0, len(order), math.ceil(len(order) / MAX_NAMED_FEATURES))
-    names = [_shortened(pairs.index[order[place]]) for place in named]
+    names = [shorten(pairs.index[order[place]], 12) for place in named]
     slanted = sum(map(len, names)) > 30
     ax.set_xticks(named, names, rotation=90 if slanted else 0)
     ax.set_yticks(named, names)
@@ -176,8 +176,3 @@ def unexplained_pairs(mixture: MDPD, ax: Axes | None = None) -> Axes:
     )
     ax.spines[:].set_visible(False)
     return ax
-
-
-def _shortened(value: Any, most: int = 12) -> str:
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from bayescrowd.mixture.stagewise import StagewiseEM
-from bayescrowd.parameters import as_numbers, checked
+from bayescrowd.checks.parameters import as_numbers, validate_arguments
+from bayescrowd.mixture.stagewise_estimator import StagewiseEM
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, axes_or_new, tidy
 
 __all__ = ["information_map", "stagewise_course"]
@@ -25,7 +25,7 @@ _MOST_TICKS = 12
 """Features that are named along an axis."""
 
 
-@checked
+@validate_arguments
 def stagewise_course(
     est: StagewiseEM,
     quantity: Literal["log_likelihood", "max_information", "n_informative"],
@@ -47,7 +47,7 @@ def stagewise_course(
 
     Examples:
         >>> import bayescrowd as bc
-        >>> from bayescrowd.mixture.stagewise import StagewiseEM
+        >>> from bayescrowd.mixture.stagewise_estimator import StagewiseEM
         >>> crowd = bc.simulate.sparse_crowd(300, 20, alpha=0.3, accuracy=0.8, seed=0)
         >>> ax = stagewise_course(StagewiseEM(3).fit(crowd.annotations), "n_informative")
         >>> ax.get_ylabel()
@@ -79,7 +79,7 @@ def stagewise_course(
     return tidy(ax, title=title, xlabel="iteration", ylabel=unit)
 
 
-@checked
+@validate_arguments
 def information_map(
     information: pd.DataFrame,
     ax: Axes | None = None,

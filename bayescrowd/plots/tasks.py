@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from bayescrowd import metrics
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.parameters import Count, checked
+from bayescrowd.checks.parameters import Count, validate_arguments
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, VERMILLION, axes_or_new, tidy
 
 __all__ = ["label_uncertainty", "reliability"]
@@ -24,7 +24,7 @@ SURE = 0.95
 _STYLES = [(BLUE, "o", "-"), (ORANGE, "s", "-."), (VERMILLION, "v", ":")]
 
 
-@checked
+@validate_arguments
 def label_uncertainty(est: Aggregator, ax: Axes | None = None, *, n_bins: Count = 20) -> Axes:
     """Histogram of the probability of each task's label, from a fair guess to certainty.
 
@@ -61,7 +61,7 @@ def label_uncertainty(est: Aggregator, ax: Axes | None = None, *, n_bins: Count 
     )
 
 
-@checked
+@validate_arguments
 def reliability(
     probas: pd.DataFrame | Mapping[str, pd.DataFrame],
     truth: pd.Series | Mapping[Any, Any],

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.dataset import CrowdParameters
-from bayescrowd.parameters import checked
+from bayescrowd.checks.parameters import validate_arguments
+from bayescrowd.data.dataset import CrowdParameters
+from bayescrowd.data.text import shorten
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -48,7 +49,7 @@ _OTHER_STYLE = (GREEN, "^")
 _AREA = (14.0, 160.0)  # points squared, of the least and the most active worker
 
 
-@checked
+@validate_arguments
 def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Axes:
     """P(label given | true class) of one worker.
 
@@ -80,7 +81,7 @@ def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Ax
         colours = ax.figure.colorbar(image, ax=ax, format=PercentFormatter(xmax=1))
         colours.set_label("share of the worker's labels")
     named = range(0, n_classes, math.ceil(n_classes / MAX_NAMED_CLASSES))
-    names = [_shortened(est.classes_[k]) for k in named]
+    names = [shorten(est.classes_[k], 16) for k in named]
     slanted = sum(map(len, names)) > 30
     ax.set_xticks(named, names, rotation=40 if slanted else 0, ha="right" if slanted else "center")
     ax.set_yticks(named, names)
@@ -90,7 +91,7 @@ def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Ax
     return ax
 
 
-@checked
+@validate_arguments
 def worker_map(est: Aggregator, ax: Axes | None = None) -> Axes:
     """Every worker by accuracy and information, with the flagged ones marked.
 
@@ -155,7 +156,7 @@ def worker_map(est: Aggregator, ax: Axes | None = None) -> Axes:
     )
 
 
-@checked
+@validate_arguments
 def worker_recovery(est: Aggregator, parameters: CrowdParameters, ax: Axes | None = None) -> Axes:
     """Estimated accuracy of every worker against the true one of a simulated crowd.
 
@@ -228,12 +229,7 @@ def _write_cells(ax: Axes, confusion: Float[np.ndarray, "cls observed"]) -> None
 
 def _title(worker: Any, quality: Any) -> str:
     flag = f", {quality['flag']}" if quality["flag"] else ""
-    return f"Worker {_shortened(worker)}{flag}: {quality['n_labels']:,} labels"
-
-
-def _shortened(value: Any, most: int = 16) -> str:
-    text = str(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return f"Worker {shorten(worker, 16)}{flag}: {quality['n_labels']:,} labels"
 
 
 def _areas(

@@ -1,1 +1,14 @@
-"""Posterior draws of the models, their label posteriors, diagnostics and comparisons."""
+"""Posteriors of the models, by Gibbs sampling, NUTS or variational inference.
+
+* `sample`: `sample_posterior` and `label_posterior`.
+* `crowd_adapter`, `feature_adapter`: data as samplers take them, and draws as users read them;
+  `feature_data`: tables of features, coded for the models.
+* `gibbs`, `nuts`, `svi`: the samplers; `conditionals`: what Gibbs sampling draws from.
+* `chains`: runs chains and records what an analysis needs; `cost`: what that will cost.
+* `alignment`: draws that name the classes differently, brought to the same names.
+* `container`: ArviZ's container, written and read.
+* `predictive`: prior and posterior predictive draws.
+* `diagnostics`, `approximation`, `checks`, `calibration`: whether to believe the draws.
+* `workers`: `worker_posterior`.
+* `judgements`: draws of the model of numeric judgements; `repeats`: what they say about repeats.
+"""

@@ -4,11 +4,11 @@ S. Talts, M. Betancourt, D. Simpson, A. Vehtari and A. Gelman (2018), "Validatin
 algorithms with simulation-based calibration", arXiv:1804.06788. Parameters are drawn from the
 prior, data from the parameters, and draws from the posterior given the data. If the sampler is
 right, the rank of the simulated parameter among L independent posterior draws is uniform on 0..L
-(their theorem 1). A sampler that is too sure of itself makes ranks pile up at both ends, one with
-a bias at one end.
+(their theorem 1). The ranks of an overconfident sampler pile up at both ends, those of a biased one
+at one end.
 
-Ranked are the first entry of each parameter and the log-likelihood of all data, which sees mistakes
-that single parameters hide, such as data that are ignored (M. Modrák, A. H. Moon, S. Kim,
+The first entry of each parameter and the log-likelihood of all data are ranked; the latter reveals
+mistakes that single parameters hide, such as data that are ignored (M. Modrák, A. H. Moon, S. Kim,
 P. Bürkner, N. Huurre, K. Faltejsková, A. Gelman and A. Vehtari 2023, "Simulation-based calibration
 checking for Bayesian computation: the choice of test quantities shapes sensitivity", Bayesian
 Analysis).
@@ -18,10 +18,10 @@ distribution function of T. Säilynoja, P.-C. Bürkner and A. Vehtari (2022), "G
 discrete uniformity and its applications in goodness-of-fit evaluation and multiple sample
 comparison", Statistics and Computing 32: pointwise binomial intervals, narrowed until all points
 together hold with the stated probability, which is computed exactly by their recursion (section
-2.2). Departure: evaluated at all L possible ranks, which are what there is to see.
+2.2). Departure: the band is evaluated at all L possible ranks.
 
-Both need independent draws: chains are thinned, and `Calibration.autocorrelation` says whether
-enough.
+Both need independent draws: chains are thinned, and `Calibration.autocorrelation` shows whether
+they are thinned enough.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ __all__ = [
 
 
 class Case(NamedTuple):
-    """Who is asked about what, in all simulations alike."""
+    """Who is asked about what, the same in all simulations."""
 
     model: ModuleType
     """A module of `bayescrowd.models`."""
     sizes: AnySizes
     """The sizes among the model's arguments."""
     design: tuple[Array, ...]
-    """Arguments of the model's `simulate` that say which data there are."""
+    """Arguments of the model's `simulate` that say which data are observed."""
     is_known: Bool[Array, " item"] | None
-    """Whether the sampler is told an item's class; None for models of labels alone."""
+    """Whether the sampler knows an item's class; None for models of crowd labels."""
 
 
 class Simulated(NamedTuple):
-    """Simulations, each field leading with the simulation."""
+    """Simulations; the first axis of every field is the simulation."""
 
     params: Any
     """The model's `Params`, drawn from the prior."""
@@ -80,14 +80,14 @@ class Simulated(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Simulated quantities beside draws from the posterior of each simulation."""
+    """Simulated quantities and the posterior draws of each simulation."""
 
     quantities: tuple[str, ...]
-    """Names of what is ranked."""
+    """Names of the ranked quantities."""
     truth: Float[np.ndarray, "simulation quantity"]
-    """Values that the data were simulated with."""
+    """Values from which the data were simulated."""
     draws: Float[np.ndarray, "simulation draw quantity"]
-    """Draws from the posterior, thinned."""
+    """Thinned draws from the posterior."""
 
     @property
     def ranks(self) -> Int[np.ndarray, "simulation quantity"]:
@@ -98,8 +98,8 @@ class Calibration(NamedTuple):
     def autocorrelation(self) -> Float[np.ndarray, " quantity"]:
         """Correlation of consecutive draws, over all simulations.
 
-        Draws are centred in each simulation, which alone makes it -1 / n_draws if they are
-        independent.
+        Draws are centred in each simulation, so that independent ones have the expected
+        correlation -1 / n_draws.
         """
         centred = self.draws - self.draws.mean(axis=1, keepdims=True)
         products = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1))
@@ -107,17 +107,30 @@ class Calibration(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Where the distribution function of uniform ranks stays, as shares of the simulations."""
+    """The band of the distribution function of uniform ranks, as shares of the simulations."""
 
     position: Float[np.ndarray, " position"]
     """P(rank < r) of uniform ranks, for r = 1..n_draws."""
     lower: Float[np.ndarray, " position"]
-    """Least share of ranks below r."""
+    """Smallest share of ranks below r."""
     upper: Float[np.ndarray, " position"]
-    """Largest share."""
+    """Largest share of ranks below r."""
 
 
-_THIN = {"mace": 60, "hierarchical_dawid_skene": 40, "ability_dawid_skene": 12, "worker_types": 8}
+_THIN = {
+    "mace": 60,
+    "hierarchical_dawid_skene": 40,
+    "ability_dawid_skene": 12,
+    "worker_types": 8,
+    "item_difficulty": 4,
+}
+"""Draws to thin by, as measured, where `_USUAL_THIN` is not right."""
+
+_USUAL_THIN = 20
+"""Draws to thin by in other models."""
+
+_WARMUP = 200
+"""Draws to discard in the standard cases."""
 
 
 def crowd_case(
@@ -130,38 +143,38 @@ def crowd_case(
 
 
 def standard_case(model: ModuleType) -> tuple[Case, int, int]:
-    """A small case for each model of the package, with draws to thin by and to warm up with.
+    """A small case for each model of classes, with the draws to thin by and to discard.
 
-    Crowds of four workers who label twelve items, three classes for `item_difficulty`, whose modes
-    two classes would make hard to cross; tables of two features, of two and three values, with the
-    class of every other item known, read by three workers in two groups. Thinned by as many draws
-    as bring the correlation of consecutive ones below 0.05.
+    Crowds of four workers who label twelve items, with three classes for `item_difficulty`, whose
+    modes would be hard to cross with two; tables of two features, of two and three values, with the
+    class of every other item known, read by three workers in two groups where readings are noisy.
+    Thinning brings the correlation of consecutive draws below 0.05.
     """
     name = model.__name__.rpartition(".")[2]
-    if name == "item_difficulty":
-        return crowd_case(model, n_classes=3), 4, 200
-    if name not in ("naive_bayes", "access_path"):
-        return crowd_case(model), _THIN.get(name, 20), 200
+    thin = _THIN.get(name, _USUAL_THIN)
+    if model.FACTS.subject == "labels":
+        n_classes = 3 if name == "item_difficulty" else 2
+        return crowd_case(model, n_classes=n_classes), thin, _WARMUP
     item, feature = (jnp.asarray(codes) for codes in np.divmod(np.arange(24), 2))
     is_known = jnp.arange(12) % 2 == 0
-    if name == "naive_bayes":
+    if "group" not in model.Observations._fields:
         sizes = FeatureSizes(n_items=12, n_classes=2, n_values=(2, 3))
-        return Case(model, sizes, (item, feature), is_known), 20, 200
+        return Case(model, sizes, (item, feature), is_known), thin, _WARMUP
     reading, worker = (jnp.asarray(codes) for codes in np.divmod(np.arange(72), 3))
     read = ReadingSizes(n_items=12, n_groups=2, n_classes=2, n_values=(2, 3))
-    return Case(model, read, (item, feature, reading, worker % 2), is_known), 20, 200
+    return Case(model, read, (item, feature, reading, worker % 2), is_known), thin, _WARMUP
 
 
 def simulate_prior(
     rng_key: PRNGKeyArray, case: Case, *, n_simulations: int, prior: Any = None
 ) -> Simulated:
-    """Draw parameters from the prior and data from the parameters, again and again.
+    """Draw parameters from the prior and data from the parameters, in each simulation.
 
     Args:
         rng_key: the source of randomness.
         case: the model and who is asked about what.
         n_simulations: number of simulations.
-        prior: the model's `Prior`; without it the default.
+        prior: the model's `Prior`; by default with the model's own values.
     """
     keys = jax.random.split(rng_key, n_simulations)
     prior = case.model.Prior() if prior is None else prior
@@ -186,10 +199,10 @@ def calibrate(
         kernel: a kernel of NumPyro for the model, such as `bayescrowd.posterior.gibbs.Gibbs`.
         case: the model and who is asked about what.
         simulated: the result of `simulate_prior`.
-        n_draws: draws that a truth is ranked among; one less than a power of two suits bins.
-        warmup: draws to throw away; the kernel adapts while they last.
-        thin: draws between two that are kept.
-        prior: the sampler's `Prior`; without it the model's default.
+        n_draws: draws among which a true value is ranked; one less than a power of two suits bins.
+        warmup: draws to discard, during which the kernel adapts.
+        thin: every `thin`-th draw is kept.
+        prior: the sampler's `Prior`; by default with the model's own values.
     """
     truth, draws = _sample(
         jax.random.split(rng_key, len(simulated.params.prevalence)),
@@ -210,12 +223,12 @@ def calibrate(
 
 
 def chi_square_p_values(found: Calibration, *, n_bins: int = 8) -> Float[np.ndarray, " quantity"]:
-    """P-value of each quantity's binned ranks being uniform.
+    """P-value of the hypothesis that a quantity's ranks are uniform, from binned ranks.
 
     Args:
         found: the result of `calibrate`.
-        n_bins: number of bins, a divisor of the number of possible ranks; at least five
-            simulations per bin make the p-values what they are called.
+        n_bins: number of bins, a divisor of the number of possible ranks; the p-values are valid
+            with at least five simulations per bin.
     """
     n_ranks = found.draws.shape[1] + 1
     if n_ranks % n_bins:
@@ -226,7 +239,7 @@ def chi_square_p_values(found: Calibration, *, n_bins: int = 8) -> Float[np.ndar
 
 
 def is_outside(found: Calibration, *, level: float) -> Bool[np.ndarray, " quantity"]:
-    """Whether each quantity's ranks leave the band that uniform ones leave with `level`."""
+    """Whether each quantity's ranks leave the band; uniform ones do with probability `level`."""
     band = ecdf_band(len(found.truth), found.draws.shape[1], level=level)
     shares = ecdf(found)
     return np.asarray(((shares < band.lower) | (shares > band.upper)).any(axis=1))
@@ -272,7 +285,7 @@ _Counts = Int[np.ndarray, " position"]
 def _intervals(
     n_simulations: int, position: Float[np.ndarray, " position"], level: float
 ) -> tuple[int, _Counts, _Counts]:
-    """Counts that each position's binomial leaves with at most `level`."""
+    """Intervals of counts that each position's binomial leaves with at most `level`."""
     counts = stats.binom(n_simulations, position)
     lower, upper = counts.ppf(level / 2), counts.ppf(1 - level / 2)
     return n_simulations, np.asarray(lower, dtype=int), np.asarray(upper, dtype=int)
@@ -284,7 +297,7 @@ def _probability_inside(
     upper: _Counts,
     position: Float[np.ndarray, " position"],
 ) -> float:
-    """P(all counts within their intervals): given one count, the next adds a binomial one."""
+    """P(all counts within their intervals): given one count, the increment is binomial."""
     counts, probability, last = np.array([0]), np.array([1.0]), 0.0
     for low, high, here in zip(lower, upper, position, strict=True):
         following = np.arange(low, high + 1)
@@ -304,14 +317,14 @@ def _simulate(
     model: ModuleType,
     sizes: AnySizes,
 ) -> Simulated:
-    def one(key: PRNGKeyArray) -> Simulated:
+    def simulate_one(key: PRNGKeyArray) -> Simulated:
         drawn = model.simulate(key, *design, **sizes._asdict(), prior=prior)
         if is_known is None:
             return Simulated(drawn.params, drawn.labels)
         target = jnp.where(is_known, drawn.truth, -1)
         return Simulated(drawn.params, drawn.observations._replace(target=target))
 
-    return jax.lax.map(one, keys)
+    return jax.lax.map(simulate_one, keys)
 
 
 @partial(jax.jit, static_argnames=("kernel", "model", "sizes", "n_draws", "warmup"))
@@ -334,7 +347,7 @@ def _sample(
         log_likelihood = logsumexp(log_joint, axis=-1).sum()
         return jnp.stack([*(field.ravel()[0] for field in params), log_likelihood])
 
-    def one(
+    def sample_one(
         simulation: tuple[PRNGKeyArray, Simulated],
     ) -> tuple[Float[Array, " quantity"], Float[Array, "draw quantity"]]:
         key, (params, data) = simulation
@@ -344,7 +357,7 @@ def _sample(
         def advance(_: Any, state: Any) -> Any:
             return kernel.sample(state, (data,), arguments)
 
-        def thinned(state: Any, n_steps: Any) -> tuple[Any, Float[Array, " quantity"]]:
+        def draw_after(state: Any, n_steps: Any) -> tuple[Any, Float[Array, " quantity"]]:
             state = jax.lax.fori_loop(0, n_steps, advance, state)
             sites = constrain(state.z)
             drawn = model.Params(**{name: sites[name] for name in model.Params._fields})
@@ -352,8 +365,8 @@ def _sample(
 
         # The first entry is the end of the warm-up: one loop, compiled once.
         n_steps = jnp.full(n_draws + 1, thin).at[0].set(warmup)
-        _, draws = jax.lax.scan(thinned, state, n_steps)
+        _, draws = jax.lax.scan(draw_after, state, n_steps)
         return quantities(params, data), draws[1:]
 
-    # Not vmap: twice the compilation, and chains of NUTS would wait for the slowest.
-    return jax.lax.map(one, (keys, simulated))
+    # Not vmap, which takes twice the compilation and makes chains of NUTS wait for the slowest.
+    return jax.lax.map(sample_one, (keys, simulated))

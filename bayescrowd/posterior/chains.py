@@ -23,7 +23,6 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
-from bayescrowd.models import access_path, naive_bayes
 from bayescrowd.models.dawid_skene import Labels
 
 __all__ = ["Data", "Draw", "FeatureSizes", "ReadingSizes", "Recording", "Sizes", "run_chains"]
@@ -39,8 +38,8 @@ LONG_SECONDS = 60.0
 
 _logger = logging.getLogger(__name__)
 
-Data = Labels | naive_bayes.Observations | access_path.Observations
-"""What a model is conditioned on."""
+Data = Any
+"""What a model is conditioned on: the `Labels` of a crowd, or the model's `Observations`."""
 
 Draw = tuple[dict[str, Array], Float[Array, "chain item cls"], dict[str, Array]]
 """Parameters, log joint density of data and classes, and statistics, of several chains."""

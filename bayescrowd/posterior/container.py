@@ -20,8 +20,8 @@ import pandas as pd
 import xarray as xr
 from xarray.backends.h5netcdf_ import H5NetCDFStore
 
-from bayescrowd.vocabulary import refuse_indistinct
-from bayescrowd.writing import check_target, new_file
+from bayescrowd.data.vocabulary import refuse_indistinct
+from bayescrowd.io.writing import check_target, new_file
 
 __all__ = [
     "NAMES_ARE_OPEN",

@@ -7,9 +7,9 @@ import math
 
 import jax
 
-from bayescrowd.memory import check_fits
+from bayescrowd.checks.memory import check_fits
 from bayescrowd.posterior.chains import BLOCK
-from bayescrowd.posterior.crowd_problem import CrowdProblem
+from bayescrowd.posterior.crowd_adapter import CrowdProblem
 
 __all__ = ["check_memory", "sampling_bytes"]
 

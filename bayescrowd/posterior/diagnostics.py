@@ -22,7 +22,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from bayescrowd.parameters import checked
+from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.posterior.alignment import Alignment, complaints
 from bayescrowd.posterior.approximation import approximation_of, approximation_problems
 from bayescrowd.posterior.container import (
@@ -89,7 +89,7 @@ class Diagnosis:
         return self.verdict
 
 
-@checked
+@validate_arguments
 def diagnose(post: Container) -> Diagnosis:
     """Judge the draws of a posterior.
 
@@ -146,7 +146,7 @@ def diagnose(post: Container) -> Diagnosis:
     )
 
 
-@checked
+@validate_arguments
 def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
     """Rank models of the same labels by leave-one-out prediction of whole tasks.
 

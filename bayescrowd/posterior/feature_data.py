@@ -15,10 +15,17 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from bayescrowd.dataset import TableDataset
-from bayescrowd.feature_table import as_feature_table
+from bayescrowd.data.features import as_feature_table
+from bayescrowd.data.table_dataset import TableDataset
+from bayescrowd.data.vocabulary import (
+    Where,
+    code_ids,
+    code_labels,
+    comma_list,
+    plain,
+    vocabulary_of,
+)
 from bayescrowd.models import access_path, naive_bayes
-from bayescrowd.vocabulary import Where, code_ids, code_labels, listed, plain, vocabulary_of
 
 __all__ = ["SHARED", "FeatureData", "Groups", "code_readings", "code_table"]
 
@@ -176,7 +183,7 @@ def _long_frame(data: Any) -> pd.DataFrame:
     if missing:
         raise ValueError(
             f"column {missing[0]!r} is missing; expected item, feature, worker and value, found "
-            f"{listed(frame.columns)}"
+            f"{comma_list(frame.columns)}"
         )
     return frame.reset_index(drop=True)
 
@@ -244,7 +251,7 @@ def _with_target(
     if (place < 0).all():
         raise ValueError(
             f"target and table have no item in common: {plain(target.index[0])!r} of the target is "
-            f"not one of {listed(tasks, most=3)}"
+            f"not one of {comma_list(tasks, most=3)}"
         )
     both = tasks.append(target.index[place < 0])
     of_task = np.full(len(both), -1)

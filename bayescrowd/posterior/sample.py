@@ -12,31 +12,32 @@ import jax
 import pandas as pd
 from numpyro.infer.mcmc import MCMCKernel
 
-from bayescrowd.dataset import TableDataset
-from bayescrowd.parameters import Count, Seed, Whole, check_fields, checked
+from bayescrowd import models
+from bayescrowd.checks.parameters import Count, Seed, Whole, check_fields, validate_arguments
+from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
 from bayescrowd.posterior.cost import check_memory
-from bayescrowd.posterior.crowd_problem import CrowdProblem, crowd_problem
+from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
+from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
 from bayescrowd.posterior.feature_data import Groups
-from bayescrowd.posterior.feature_problem import FeatureProblem, feature_problem
 
 __all__ = ["label_posterior", "sample_posterior"]
 
 Method = Literal["gibbs", "nuts", "svi"]
 
 WARMUP = {"nuts": 1000, "svi": 4000}
-"""Draws that are thrown away, or steps of a fit, unless the user says how many."""
+"""Draws to discard, or steps of the variational fit, unless the user says how many."""
 
-_NAMES = ("Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
+_NAMES = ("FACTS", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
 
-@checked
+@validate_arguments
 def sample_posterior(
-    model: ModuleType,
+    model: Any,
     data: Any,
-    method: Method = "gibbs",
+    method: Method | None = None,
     *,
     target: pd.Series | None = None,
     classes: Sequence[Any] | Count | None = None,
@@ -55,71 +56,71 @@ def sample_posterior(
     """Draw from the posterior of a model of crowd labels or of features.
 
     Args:
-        model: a module of `bayescrowd.models`.
-        data: for models of crowds `Annotations`, or a table with the columns task, worker and
-            label. For `naive_bayes` a pandas table with a row per item, indexed by its id, and a
-            column per feature, None or NaN where missing; or what `load_table` returns. For
-            `access_path` a table with the columns item, feature, worker and value, a row per
+        model: a module of `bayescrowd.models`, or its name.
+        data: for models of crowd labels, `Annotations` or a table with the columns task, worker
+            and label. For `naive_bayes`, a pandas table with a row per item, indexed by its id, and
+            a column per feature, None or NaN where missing; or the result of `load_table`. For
+            `access_path`, a table with the columns item, feature, worker and value, and a row per
             judgement.
-        method: 'gibbs' for models with conjugate priors, all but `item_difficulty`; 'nuts' for
-            any; 'svi' for models of crowds with very many labels, an approximation (see
-            `bayescrowd.posterior.svi`).
+        method: 'gibbs' for models with conditionals, 'nuts' for any model, or 'svi' for models of
+            crowds with very many labels, an approximation (see `bayescrowd.posterior.svi`). By
+            default Gibbs sampling where the model has conditionals, else NUTS.
         target: class of each item by its id, for models of features; missing where unknown.
-        classes: for models of features, the classes in their order if some have no known item, or
-            how many there are if no class is known.
-        groups: for `access_path`, whose confusion matrices are one: 'shared' by all workers,
-            a matrix of each 'worker', or the group of each worker.
-        chains: number of chains, for 'svi' of separate fits; they share one device.
+        classes: for models of features, the classes in order if some of them have no known item, or
+            the number of classes if none is known.
+        groups: for `access_path`, which workers share a confusion matrix: all of them ('shared'),
+            none ('worker'), or those of the same group, given the group of each worker.
+        chains: number of chains, or of separate fits with 'svi'; they share one device.
         draws: draws per chain.
-        warmup: draws per chain that are thrown away first; without it 200 for 'gibbs', which has
-            nothing to adapt (1,000 for `hierarchical_dawid_skene`), and 1,000 for 'nuts'. For
-            'svi' the steps of the fit, 4,000.
+        warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to
+            adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
+            fit: 4,000.
         seed: makes the result reproducible.
-        prior: the model's `Prior`; without it the model's default.
-        init: where Gibbs chains start: at classes drawn from the 'votes' (even odds where there
-            are none; known classes stay), at 'random' ones, or at ones drawn from a table of
-            probabilities, tasks x classes, such as `probas_` of an estimator. Chains that start
-            from the votes all begin in the mode in which the crowd is mostly right, and so cannot
-            tell of others; 'random' ones can. NUTS and SVI start at the prior means.
-        batch_size: tasks that a step of 'svi' looks at.
+        prior: the model's `Prior`; by default with the model's own values.
+        init: where Gibbs chains start: at classes drawn from the 'votes' (with equal probabilities
+            where there are none; known classes stay), at 'random' classes, or at classes drawn from
+            a table of probabilities, tasks x classes, such as an estimator's `probas_`. Chains that
+            start from the votes all begin in the mode in which the crowd is mostly right, so they
+            cannot reveal other modes; 'random' starts can. NUTS and SVI start at the prior means.
+        batch_size: number of tasks in each step of 'svi'.
         log_likelihood: whether to keep the log-likelihood of each task and draw, which `compare`
             needs and which takes chains x draws x tasks x 4 bytes.
         predictive: whether to draw from the prior and to predict labels, which `check_crowd` needs.
-        progress: whether to show a progress bar, where there is a terminal. Ctrl-C ends the
-            sampling and returns the draws so far, with a warning. Sampling that will take more
-            than a minute, or several gigabytes, is announced by the logger `bayescrowd.posterior`
-            with an estimate in any case.
+        progress: whether to show a progress bar on a terminal. Ctrl-C ends the sampling and returns
+            the draws so far, with a warning. If sampling will take more than a minute or several
+            gigabytes, the logger `bayescrowd.posterior` says so in any case.
 
     Returns:
         ArviZ's container (InferenceData in ArviZ 0.x, DataTree in 1.x) with the dimensions chain,
-        draw, task, worker, cls (true class) and observed (class chosen), in the user's ids:
+        draw, task, worker, cls (true class) and observed (chosen class), in the user's ids:
 
         * posterior: the model's parameters;
-        * label_posterior: `probability` of each task's class given its chain's draws, averaged over
-          the draws' exact conditionals and hence less noisy than counts of classes;
-        * sample_stats: the total `marginal_log_likelihood` and what the sampler reports, 'svi' the
-          `log_weight` of its draws, log p(parameters, labels) - log q(parameters);
-        * optimisation: trace of the ELBO by 'svi', nats;
+        * label_posterior: `probability` of each task's class in each chain, averaged over the exact
+          conditionals of its draws and hence less noisy than counts of drawn classes;
+        * sample_stats: the total `marginal_log_likelihood` and the sampler's statistics; for 'svi'
+          also the `log_weight` of each draw, log p(parameters, labels) - log q(parameters);
+        * optimisation: the trace of the ELBO in nats, for 'svi';
         * alignment: how the classes of each chain were named, see `bayescrowd.posterior.alignment`;
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
           tasks drawn from prior and posterior, by as many workers as the tasks had;
         * observed_data, constant_data: codes of each judgement's label, task and worker.
 
-        With features, an item is a task and `conditional`, P(value | cls), has the dimension
+        With features, an item is a task, and `conditional`, P(value | cls), has the dimension
         feature_value of pairs such as 'parents=usual'. `access_path` adds `confusion`, P(label |
         value), with the dimensions group and answer ('parents: usual -> great'), and the `channel`
-        P(label | cls): hidden values may swap names, which the group value_alignment reports, and
-        only the channel is free of them.
+        P(label | cls). Hidden values may swap names, which the group value_alignment reports; only
+        the channel does not depend on these names.
 
     Raises:
         ValueError: a number is out of range, the model has no sampler of this kind, the prior is
-            no prior, or the draws of a crowd model do not fit into memory.
-        TypeError: the model is none, reads other data, or the prior belongs to another model.
+            not a distribution, or the draws of a crowd model do not fit into memory.
+        TypeError: `model` is not a model, is a model of other data, or `prior` belongs to another
+            model.
 
     Warns:
-        UserWarning: chains had to be renamed, classes are not determined by the labels, or the
-            run was interrupted.
+        UserWarning: chains had to be renamed, the labels do not determine the classes, or the run
+            was interrupted.
 
     Examples:
         >>> import bayescrowd as bc
@@ -131,22 +132,17 @@ def sample_posterior(
         >>> bc.metrics.error_rate(bc.label_posterior(post), crowd.truth) < 0.1
         True
     """
-    _check_model(model)
+    model = _find_model(model)
+    method = method or _default_method(model)
+    prior = _own_prior(model, prior)
     problem: CrowdProblem | FeatureProblem
-    if _reads_features(model):
+    if model.FACTS.subject == "features":
         if method == "svi":
             raise ValueError("'svi' fits models of crowd labels; use 'gibbs' for features")
-        problem = feature_problem(
-            model,
-            data,
-            _checked_prior(model, prior),
-            target=target,
-            classes=classes,
-            groups=groups,
-        )
+        problem = feature_problem(model, data, prior, target=target, classes=classes, groups=groups)
     else:
         _refuse_feature_options(model, data, target, classes, groups)
-        problem = crowd_problem(model, data, _checked_prior(model, prior))
+        problem = crowd_problem(model, data, prior)
         check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
     key_start, key_predict = jax.random.split(jax.random.key(seed))
     kernel, read = _kernel(model, method, batch_size, progress)
@@ -191,7 +187,7 @@ def sample_posterior(
     return assemble(named, attrs=attrs)
 
 
-@checked
+@validate_arguments
 def label_posterior(post: Container) -> pd.DataFrame:
     """Probability of each task's class, tasks x classes, averaged over all chains.
 
@@ -218,8 +214,12 @@ def _kernel(
     return nuts.nuts_kernel(model), nuts.read_draw
 
 
+def _default_method(model: ModuleType) -> Method:
+    return "gibbs" if model.FACTS.has_conditionals else "nuts"
+
+
 def _default_warmup(model: ModuleType, method: Method) -> int:
-    return gibbs.CONJUGATE[model.__name__].warmup if method == "gibbs" else WARMUP[method]
+    return gibbs.conditionals_of(model).warmup if method == "gibbs" else WARMUP[method]
 
 
 @cache  # one kernel per model, so that what was compiled for it is found again
@@ -227,18 +227,35 @@ def _gibbs(model: ModuleType) -> MCMCKernel:
     return gibbs.Gibbs(model)
 
 
-def _reads_features(model: ModuleType) -> bool:
-    return hasattr(model, "Observations")
+def _find_model(model: Any) -> ModuleType:
+    """The model's module, given itself or its name.
 
-
-def _check_model(model: ModuleType) -> None:
-    missing = [name for name in _NAMES if not hasattr(model, name)]
-    if missing:
-        name = getattr(model, "__name__", repr(model))
+    Raises:
+        TypeError: it is not a model, or a model that this module does not sample.
+        ValueError: there is no model of this name.
+    """
+    if isinstance(model, str):
+        if model not in models.__all__:
+            raise ValueError(f"there is no model {model!r}; expected {', '.join(models.__all__)}")
+        found: ModuleType = getattr(models, model)
+    elif isinstance(model, ModuleType):
+        found = model
+    else:
         raise TypeError(
-            f"{name} is no model that can be sampled (it lacks {', '.join(missing)}); expected a "
-            "module such as bayescrowd.models.dawid_skene"
+            f"`model` is {model!r:.60}; expected a module of `bayescrowd.models` or its name"
         )
+    missing = [name for name in _NAMES if not hasattr(found, name)]
+    if missing:
+        raise TypeError(
+            f"`model` is {found.__name__}, which is not a model (it lacks {', '.join(missing)}); "
+            "expected a module of `bayescrowd.models` or its name"
+        )
+    if found.FACTS.subject == "numbers":
+        raise TypeError(
+            f"{found.__name__} is a model of numbers, not of classes; call the method `posterior` "
+            "of a fitted `MultiSelection` for its posterior"
+        )
+    return found
 
 
 def _refuse_feature_options(
@@ -257,7 +274,8 @@ def _refuse_feature_options(
             raise ValueError(f"{option} is for models of features; {name} models crowd labels")
 
 
-def _checked_prior(model: ModuleType, prior: Any) -> Any:
+def _own_prior(model: ModuleType, prior: Any) -> Any:
+    """The prior, checked, or the model's default if there is none."""
     if prior is None:
         return model.Prior()
     if not isinstance(prior, model.Prior):

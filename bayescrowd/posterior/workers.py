@@ -1,79 +1,66 @@
 """How often each worker is right: the posterior of one number per worker, whatever the model.
 
-The accuracy of worker w in a draw is the chance that the worker's label of a task is right, with
-the parameters of that draw and tasks as frequent as its prevalence p says:
-
-    confusion matrices:     sum_k p_k pi[w, k, k]
-    one coin:               the accuracy itself
-    competence (MACE):      theta_w + (1 - theta_w) sum_k p_k xi[w, k]
-    item difficulty (GLAD): the mean over tasks i of sigma(alpha_w beta_i)
+The accuracy of a worker in a draw is the probability that the worker's label of a task is right,
+given the parameters of that draw. Each model states how it follows from them (`FACTS.accuracy`).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from types import ModuleType
+
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float
-from scipy.special import expit
+from jaxtyping import Int
 
-from bayescrowd.parameters import OpenFraction, checked
+from bayescrowd import models
+from bayescrowd.checks.parameters import OpenFraction, validate_arguments
 from bayescrowd.posterior.container import Container, dataset_of, group_of
 
 __all__ = ["PROBABILITY", "worker_accuracy", "worker_posterior"]
 
 PROBABILITY = 0.89
-"""Of the intervals: ArviZ's default, which nobody mistakes for a test at the 5 % level."""
+"""Probability of the intervals: ArviZ's default, which nobody takes for a test at the 5 % level."""
+
+_AXES = ("chain", "draw", "worker")
 
 _BLOCK_BYTES = 2**26
-"""Most memory for the chances of all workers on all tasks at a time."""
+"""Memory for the intermediate results of a model's formula; draws are processed in such blocks."""
 
 
 def worker_accuracy(post: Container) -> xr.DataArray:
-    """Draws of each worker's chance to be right, with the dimensions chain, draw and worker.
+    """Draws of each worker's accuracy, with the dimensions chain, draw and worker.
 
     Args:
         post: the result of `sample_posterior`.
 
     Raises:
-        ValueError: the model is of another kind.
+        ValueError: the draws are not those of a model whose workers have an accuracy.
     """
     posterior = group_of(post, "posterior")
-    if "confusion" in posterior:
-        # matmul of arrays: xarray would match the dimensions cls and observed by name only
-        confusion, prevalence = (
-            posterior[name].to_numpy().astype(float) for name in ("confusion", "prevalence")
-        )
-        accuracy = np.einsum("...k,...wkk->...w", prevalence, confusion)
-    elif "accuracy" in posterior:
-        accuracy = posterior["accuracy"].to_numpy().astype(float)
-    elif "competence" in posterior:
-        competence, strategy, prevalence = (
-            posterior[name].to_numpy().astype(float)
-            for name in ("competence", "strategy", "prevalence")
-        )
-        lucky = np.einsum("...k,...wk->...w", prevalence, strategy)
-        accuracy = competence + (1 - competence) * lucky
-    elif "ability" in posterior:
-        accuracy = _mean_over_tasks(
-            posterior["ability"].to_numpy(), posterior["log_easiness"].to_numpy()
-        )
-    else:
-        raise ValueError(
-            f"no accuracy of workers in a posterior of {', '.join(map(str, posterior.data_vars))}"
-        )
-    ids = {dim: posterior.indexes[dim] for dim in ("chain", "draw", "worker")}
+    model = _model_of(post)
+    params = [posterior[name] for name in model.Params._fields]
+    n_draws = posterior.sizes["chain"] * posterior.sizes["draw"]
+    flat = [param.to_numpy().reshape(n_draws, *param.shape[2:]) for param in params]
+    found = [
+        model.FACTS.accuracy(model.Params(*(values[block].astype(float) for values in flat)))
+        for block in _blocks(params, n_draws, posterior.sizes["worker"])
+    ]
+    ids = {dim: posterior.indexes[dim] for dim in _AXES}
+    accuracy = np.concatenate(found).reshape([len(index) for index in ids.values()])
     return dataset_of({"accuracy": (tuple(ids), accuracy)}, coords=ids)["accuracy"]
 
 
-@checked
+@validate_arguments
 def worker_posterior(post: Container, *, probability: OpenFraction = PROBABILITY) -> pd.DataFrame:
     """Accuracy of each worker with an interval, in the order of the workers.
 
     Args:
         post: the result of `sample_posterior`.
-        probability: that the accuracy lies between `lower` and `upper`; as much is left out on
-            either side.
+        probability: of the interval from `lower` to `upper`, which leaves out the same probability
+            on either side.
 
     Returns:
         One row per worker: the posterior mean `accuracy`, `lower`, `upper` and `n_labels`.
@@ -83,10 +70,14 @@ def worker_posterior(post: Container, *, probability: OpenFraction = PROBABILITY
         >>> import bayescrowd as bc
         >>> from bayescrowd.posterior.container import assemble, dataset_of
         >>> draws = np.random.default_rng(0).beta(8, 2, size=(2, 50, 3))
-        >>> accuracy = (("chain", "draw", "worker"), draws)
-        >>> posterior = dataset_of({"accuracy": accuracy}, coords={"worker": ["ann", "bob", "eve"]})
+        >>> params = {
+        ...     "prevalence": (("chain", "draw", "cls"), np.full((2, 50, 2), 0.5)),
+        ...     "accuracy": (("chain", "draw", "worker"), draws),
+        ... }
+        >>> posterior = dataset_of(params, coords={"worker": ["ann", "bob", "eve"]})
         >>> codes = dataset_of({"worker_code": (("judgement",), [0, 0, 1, 2])})
-        >>> post = assemble({"posterior": posterior, "constant_data": codes})
+        >>> groups = {"posterior": posterior, "constant_data": codes}
+        >>> post = assemble(groups, attrs={"model": "one_coin"})
         >>> list(bc.worker_posterior(post).columns)
         ['accuracy', 'lower', 'upper', 'n_labels']
     """
@@ -105,19 +96,25 @@ def worker_posterior(post: Container, *, probability: OpenFraction = PROBABILITY
     )
 
 
-def _mean_over_tasks(
-    ability: Float[np.ndarray, "chain draw worker"],
-    log_easiness: Float[np.ndarray, "chain draw task"],
-) -> Float[np.ndarray, "chain draw worker"]:
-    """Chance of a right label of a task drawn at random, a block of draws at a time."""
-    n_workers, n_tasks = ability.shape[2], log_easiness.shape[2]
-    flat_ability = ability.reshape(-1, n_workers).astype(float)
-    easiness = np.exp(log_easiness.reshape(-1, n_tasks).astype(float))
-    n_blocks = -(-len(flat_ability) * n_workers * n_tasks * 8 // _BLOCK_BYTES)
-    blocks = np.array_split(np.arange(len(flat_ability)), n_blocks)
-    means = [
-        expit(flat_ability[block, :, None] * easiness[block, None, :]).mean(axis=2)
-        for block in blocks
-        if len(block)
+def _model_of(post: Container) -> ModuleType:
+    """The model whose draws these are, if its workers have an accuracy."""
+    name = post.attrs.get("model")
+    if name not in models.__all__:
+        raise ValueError(f"draws of the model {name}: expected one of {', '.join(models.__all__)}")
+    model: ModuleType = getattr(models, name)
+    if model.FACTS.accuracy is None:
+        raise ValueError(f"workers have no accuracy in the model {name}")
+    return model
+
+
+def _blocks(
+    params: Sequence[xr.DataArray], n_draws: int, n_workers: int
+) -> list[Int[np.ndarray, " draw"]]:
+    """Draws to process at once, so that intermediate results fit into `_BLOCK_BYTES`."""
+    # A formula may combine every worker with every other entry of a parameter, such as each task.
+    n_entries = [
+        math.prod(size for dim, size in param.sizes.items() if dim not in _AXES) for param in params
     ]
-    return np.concatenate(means).reshape(ability.shape)
+    n_bytes = 8 * n_draws * n_workers * max(n_entries)
+    n_blocks = min(n_draws, -(-n_bytes // _BLOCK_BYTES))
+    return np.array_split(np.arange(n_draws), n_blocks)

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
-from bayescrowd.aggregation import glad
+from bayescrowd.aggregation import glad, glad_em
 
 ROWS = [
     *("aabca", "bbbcb", "cccca", "aaabb", "bcbcb", "cacca", "aaaba", "bbacb"),
@@ -21,9 +21,8 @@ ROWS = [
 SMALL = bc.Annotations.from_matrix([list(row) for row in ROWS])
 
 
-def judgements(ann, fixed=None):
-    fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if fixed is None else fixed
-    return glad._judgements(ann, fixed)
+def index(ann):
+    return glad_em.index_labels(ann, np.full(ann.n_tasks, -1, dtype=np.int32))
 
 
 def simulated(seed, n_tasks, n_workers, n_classes, labels_per_task=None):
@@ -66,7 +65,7 @@ def penalised_log_likelihood(point, ann):
 
 def test_the_first_posterior_by_hand():
     ann = bc.Annotations.from_matrix([list("aab"), ["c", None, "b"]])
-    state = glad.initial(judgements(ann))
+    state = glad_em.initial_state(index(ann))
     # Ability and log easiness 1: x = e. Each vote counts e + log 2, since a wrong answer has
     # half of 1 - sigma(e).
     vote = 2 * exp(e)
@@ -116,20 +115,20 @@ def test_posterior_and_log_likelihood_are_the_models(prior):
 
 def test_derivatives_of_the_m_step_by_finite_differences():
     ann, _, abilities, log_easiness = simulated(3, 30, 8, 3)
-    labels = judgements(ann)
+    labels = index(ann)
     right = np.random.default_rng(0).random(ann.n_labels)
-    logits = glad._logits(labels, abilities, log_easiness)
+    logits = glad_em._logits(labels, abilities, log_easiness)
 
     def objective(point):
-        at = glad._logits(labels, point[:8], point[8:])
-        return (right * at.x - at.softplus).sum() + glad._log_normal(point).sum()
+        at = glad_em._logits(labels, point[:8], point[8:])
+        return (right * at.x - at.softplus).sum() + glad_em._log_normal(point).sum()
 
     point = np.concatenate([abilities, log_easiness])
     slopes = approx_fprime(point, objective, 1e-6)
-    ability_slope, ability_curvature = glad._ability_derivatives(
+    ability_slope, ability_curvature = glad_em._ability_derivatives(
         labels, right, abilities, log_easiness, logits
     )
-    slope, curvature = glad._easiness_derivatives(labels, right, log_easiness, logits)
+    slope, curvature = glad_em._easiness_derivatives(labels, right, log_easiness, logits)
     # Forward differences of width 1e-6 err by 1e-6 times half the curvature, and by rounding.
     atol = 1e-6 * max(ability_curvature.max(), curvature.max()) + 1e-6
     np.testing.assert_allclose(np.append(ability_slope, slope), slopes, atol=atol)
@@ -190,8 +189,8 @@ def test_a_stranger_has_the_crowds_mean_ability():
     for stranger in (1, 2, 3):
         frame = pd.DataFrame({"task": 0, "worker": range(90, 90 + stranger), "label": "b"})
         proba = model.predict_proba(frame).loc[0]
-        expected = glad._integrated_posterior(
-            judgements(bc.Annotations.from_frame(frame, classes=list("abc"))),
+        expected = glad_em.integrated_posterior(
+            index(bc.Annotations.from_frame(frame, classes=list("abc"))),
             np.full(stranger, mean),
             np.log(np.full(3, 1 / 3)),
         )
@@ -216,19 +215,20 @@ def test_confusions_average_over_the_difficulties():
 
 def test_rescaling_finds_the_best_scale_and_keeps_the_products():
     ann, _, abilities, log_easiness = simulated(5, 12, 6, 2)
-    labels = judgements(ann)
+    labels = index(ann)
     for stretch in (0.1, 1.0, 3.0, -2.0):
         given = stretch * abilities
-        scaled, moved = glad._rescaled(labels, given, log_easiness)
+        scaled, moved = glad_em._rescale(labels, given, log_easiness)
         np.testing.assert_allclose(
             np.outer(scaled, np.exp(moved)), np.outer(given, np.exp(log_easiness)), rtol=1e-10
         )
-        grid = np.linspace(-4, 4, 801)
+        grid, log_prior = np.linspace(-4, 4, 801), glad_em._log_normal
         best = max(
-            glad._log_normal(np.exp(s) * given).sum() + glad._log_normal(log_easiness - s).sum()
+            glad_em._log_normal(np.exp(s) * given).sum()
+            + glad_em._log_normal(log_easiness - s).sum()
             for s in grid
         )
-        reached = glad._log_normal(scaled).sum() + glad._log_normal(moved).sum()
+        reached = log_prior(scaled).sum() + log_prior(moved).sum()
         assert reached >= best - 1e-9
 
 
@@ -246,14 +246,14 @@ def test_the_objective_never_falls(seed, prior):
 
 
 def test_a_step_that_would_fall_is_shortened_or_not_taken():
-    logits = glad.Logits(*[np.zeros(0)] * 3)
+    logits = glad_em.Logits(*[np.zeros(0)] * 3)
 
     def evaluate(values):
         return -(values**2), logits
 
     # From 1: to -3 would fall, half of it, to -1, does not; from 0 no step helps.
     start, move = np.array([1.0, 0.0, 2.0]), np.array([-4.0, 1.0, -1.0])
-    moved, _ = glad._climb(start, move, evaluate(start)[0], evaluate)
+    moved, _ = glad_em._climb(start, move, evaluate(start)[0], evaluate)
     np.testing.assert_allclose(moved, [-1.0, 0.0, 1.0], atol=1e-6)
 
 

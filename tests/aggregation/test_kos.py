@@ -36,8 +36,8 @@ def test_one_round_by_hand():
     # y_0u = A_1u x_1u = 1, y_0v = A_1v x_1v = 1, y_1u = A_0u x_0u = -1, y_1v = A_0v x_0v = -1.
     pairs = signed_pairs(bc.Annotations.from_matrix([[1, 0], [1, 1]]))
     found = pass_messages(pairs, np.ones((4, 1)), n_iter=1, tol=0.0)
-    assert found.to_worker[:, 0].tolist() == [-1, 1, 1, 1]
-    assert found.to_task[:, 0].tolist() == [1, 1, -1, -1]
+    assert found.state.to_worker[:, 0].tolist() == [-1, 1, 1, 1]
+    assert found.state.to_task[:, 0].tolist() == [1, 1, -1, -1]
     assert found.trace == pytest.approx([np.sqrt(2)])
 
 
@@ -113,7 +113,7 @@ def test_scores_agree_with_loops(n_iter):
     expected = messages_by_loops(signed, first, n_iter)
     pairs = signed_pairs(annotations_of(labels))
     found = pass_messages(pairs, first[signed != 0][:, None], n_iter=n_iter, tol=0.0)
-    ours = pairs.matrix(pairs.signs[:, 0] * found.to_task[:, 0]).sum(axis=1)
+    ours = pairs.matrix(pairs.signs[:, 0] * found.state.to_task[:, 0]).sum(axis=1)
     ours = np.asarray(ours).ravel()
     np.testing.assert_allclose(ours / np.abs(ours).max(), expected / np.abs(expected).max())
 
@@ -214,5 +214,5 @@ def test_alternating_messages_by_hand():
     # A_tu A_tv = -1 times the other's y, so that (1, 1) is multiplied by 1 - n in each round.
     pairs = signed_pairs(bc.Annotations.from_matrix([[0, 1], [1, 0], [0, 1]]))
     found = pass_messages(pairs, np.ones((6, 1)), n_iter=3, tol=0.0)
-    np.testing.assert_allclose(found.to_task, -1.0)
+    np.testing.assert_allclose(found.state.to_task, -1.0)
     np.testing.assert_allclose(found.trace, 2.0)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
 from bayescrowd.aggregation import mace
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 
 ROWS = [
     *("aabca", "bbbcb", "cccca", "aaabb", "bcbcb", "cacca", "aaaba", "bbacb"),

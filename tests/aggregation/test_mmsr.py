@@ -103,7 +103,7 @@ def test_completes_a_rank_one_matrix_with_corrupt_rows(n_corrupt):
 
     def complete(trim):
         found = mmsr.complete(pairs, trim=np.full(15, trim), floor=1e-3, n_iter=5_000, tol=1e-12)
-        honest = found.sizes[n_corrupt:]
+        honest = found.state.u[n_corrupt:]
         # The common factor between u and its twin is settled by the corrupt rows as well.
         return np.abs(honest / honest[0] * skills[n_corrupt] - skills[n_corrupt:]).max()
 

@@ -6,11 +6,7 @@ import pytest
 import scipy.sparse
 
 import bayescrowd as bc
-from bayescrowd.aggregation.singular_vectors import (
-    _DENSE,
-    gram_operator,
-    leading_eigenvector,
-)
+from bayescrowd.aggregation.eigenvectors import _DENSE, gram_operator, leading_eigenvector
 
 METHODS = {
     "ghosh": bc.GhoshSVD,

@@ -8,10 +8,10 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import bayescrowd as bc
-from bayescrowd import memory
 from bayescrowd.aggregation.smoothing import crowd_rows, mean_rows, smoothed_pairs, smoothed_rows
-from bayescrowd.aggregation.symbols import Symbols
+from bayescrowd.aggregation.worker_label_pairs import Symbols
 from bayescrowd.aggregation.worker_rows import CoinRows, DenseRows, SparseRows
+from bayescrowd.checks import memory
 
 PRIORS = np.array([0.5, 0.3, 0.15, 0.05])
 
@@ -69,7 +69,7 @@ def test_smoothed_pairs_are_the_smoothed_rows(symbols, base, pseudo_counts):
     if theirs.centre is not None:
         np.testing.assert_allclose(ours.centre, theirs.centre, rtol=1e-10)
     rows = SparseRows(
-        symbols, ours.log_rows, scale=ours.scale, base=ours.base, stranger=mean_rows(dense)
+        symbols.keys, ours.log_rows, scale=ours.scale, base=ours.base, stranger=mean_rows(dense)
     )
     everybody = rows.matrices(np.arange(7))
     np.testing.assert_allclose(everybody[:6], theirs.rows[:6], rtol=1e-10, atol=1e-15)
@@ -103,7 +103,7 @@ def sparse_rows(symbols, *, diagonal):
     stranger = rng.dirichlet(np.ones(4), size=4)
     matrices[6] = stranger
     rows = SparseRows(
-        symbols,
+        symbols.keys,
         np.log(matrices[symbols.worker, :, symbols.label]),
         scale=scale * (1 - right) if diagonal else scale,
         base=base,
@@ -160,7 +160,7 @@ def test_rows_stand_for_the_matrices(symbols, kind):
 def test_renamed_classes(symbols, kind):
     rows, matrices = KINDS[kind](symbols)
     hidden = np.array([2, 0, 3, 1])
-    renamed = rows.renamed(hidden)
+    renamed = rows.rename_classes(hidden)
     np.testing.assert_allclose(renamed.matrices(np.arange(7)), matrices[:, hidden], rtol=1e-12)
     np.testing.assert_allclose(rows.matrices(np.arange(7)), matrices, rtol=1e-12)
 

@@ -6,9 +6,9 @@ import pytest
 from sklearn.naive_bayes import CategoricalNB
 
 import bayescrowd as bc
-from bayescrowd.budgeted.belief import ChannelReader, first_majority, majority_shares
+from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, first_majority, majority_shares
 from bayescrowd.budgeted.classifier import Classifier
-from bayescrowd.budgeted.simulation import classification_error, learn_from_all
+from bayescrowd.budgeted.evaluation.simulation import classification_error, learn_from_all
 from bayescrowd.budgeted.space import FeatureSpace
 
 SPACE = FeatureSpace(

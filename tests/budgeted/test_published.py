@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.budgeted.curve import curve_means, paired_differences
+from bayescrowd.budgeted.evaluation.curve import curve_means, paired_differences
 
 RIVALS = [bc.RoundRobin, bc.BiasedRobin, bc.TsGreedy, bc.BLeafs]
 

@@ -348,7 +348,7 @@ def test_existing_file_is_kept_without_force(folder, capsys, monkeypatch, option
     (folder / "out.csv").write_text("precious")
     with monkeypatch.context() as patch:
         # Refused before any work is done: reading would fail.
-        patch.setattr("bayescrowd.reading.read_annotations", None)
+        patch.setattr("bayescrowd.io.reading.read_annotations", None)
         line = refused(capsys, "labels.csv", option, "out.csv")
     assert line == "bayescrowd: out.csv: the file exists; --force overwrites it"
     assert (folder / "out.csv").read_text() == "precious"

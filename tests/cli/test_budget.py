@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.budgeted import rivals
+from bayescrowd.budgeted.policies import baselines
 from bayescrowd.cli import main
 from bayescrowd.cli.budget import _grid
 from bayescrowd.cli.budget_runs import POLICIES
@@ -121,7 +121,7 @@ def test_a_published_table_needs_no_target(folder, capsys, monkeypatch):
         fruit = read_labelled_table("fruit.csv", target="kind")
         return fruit._replace(name=name, source="a journal")
 
-    monkeypatch.setattr("bayescrowd.datasets.load_table", load_table)
+    monkeypatch.setattr("bayescrowd.datasets.registry.load_table", load_table)
     command = ["budget", "simulate", "nursery", "--features", "1", "--budget", "10"]
     assert main([*command, "--ignore", "shop", "--policy", "round-robin", *QUICK]) == 0
     assert "nursery: 150 rows, 2 features, 2 classes\n" in capsys.readouterr().out
@@ -178,7 +178,7 @@ def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
         (["--plot", "curves.txt"], "curves.txt: expected a name that ends in .png"),
         (["--out", "-", "--json"], "only one of --out - and --json"),
         (["--resume", "no/journal"], "no/journal: there is no folder"),
-        (["--resume", "other.jsonl"], "this is no line of a journal"),
+        (["--resume", "other.jsonl"], "this is not a line of the journal"),
     ],
 )
 def test_refused(folder, capsys, change, message):
@@ -228,7 +228,7 @@ def test_numbers_written_as_such_are_numbers(folder):
 
 def test_every_policy_is_offered():
     assert {offer.policy for offer in POLICIES.values()} == {
-        *rivals.__all__,
+        *baselines.__all__,
         "BLeafs",
         "BudgetedSelection",
     }

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bayescrowd import datasets
 from bayescrowd.cli import main
+from bayescrowd.datasets import registry
 
 
 def test_list_names_every_data_set(capsys):
@@ -13,24 +13,24 @@ def test_list_names_every_data_set(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["name", "kind", "here"]
     assert [line.split()[0] for line in lines[1:] if line[0] != " "] == list(
-        datasets.dataset_names()
+        registry.dataset_names()
     )
 
 
 def test_list_as_json(capsys):
     assert main(["datasets", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == list(datasets.dataset_names())
+    assert [row["name"] for row in rows] == list(registry.dataset_names())
     assert set(rows[0]) == {"name", "kind", "local", "description"}
 
 
 def test_fetch_prints_paths(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(datasets, "fetch", lambda name: [tmp_path / f"{name}.txt"])
+    monkeypatch.setattr(registry, "fetch", lambda name: [tmp_path / f"{name}.txt"])
     assert main(["datasets", "fetch", "rte", "dog"]) == 0
     expected = [str(tmp_path / "rte.txt"), str(tmp_path / "dog.txt")]
     assert capsys.readouterr().out.splitlines() == expected
     assert main(["datasets", "fetch", "--all", "--json"]) == 0
-    assert list(json.loads(capsys.readouterr().out)) == list(datasets.dataset_names())
+    assert list(json.loads(capsys.readouterr().out)) == list(registry.dataset_names())
 
 
 def test_fetch_goes_on_after_a_failure(capsys, monkeypatch, tmp_path):
@@ -39,7 +39,7 @@ def test_fetch_goes_on_after_a_failure(capsys, monkeypatch, tmp_path):
             raise ConnectionError(f"{name} could not be downloaded")
         return [tmp_path / name]
 
-    monkeypatch.setattr(datasets, "fetch", fetch)
+    monkeypatch.setattr(registry, "fetch", fetch)
     assert main(["datasets", "fetch", "rte", "dog", "web"]) == 2
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [str(tmp_path / "web")]

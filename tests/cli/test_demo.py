@@ -102,8 +102,7 @@ def test_only_its_own_picture_is_overwritten(folder, quick, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
-        "bayescrowd: bayescrowd-demo.png: the file exists and is not the demo's; "
-        "--force overwrites it\n"
+        "bayescrowd: bayescrowd-demo.png: the file exists; --force overwrites it\n"
     )
     assert picture.read_bytes() == b"precious"
     assert main(["demo", "--force"]) == 0

@@ -13,6 +13,22 @@ from bayescrowd.cli import main
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "jax", "tqdm", "pooch"}
+NOT_FOR_AGGREGATING = {
+    "arviz",
+    "jax",
+    "joblib",
+    "matplotlib",
+    "numpyro",
+    "pooch",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.sparse.linalg",
+    "scipy.stats",
+    "sklearn",
+    "xarray",
+}
 
 
 def run_process(*arguments, **options):
@@ -58,11 +74,11 @@ def test_help(capsys, command):
     assert captured.err == ""
 
 
-@pytest.mark.parametrize("argument", ["--help", "--version", "aggregate --help"])
-def test_help_and_version_load_nothing_heavy(argument):
+def modules_loaded_by(*arguments, **options):
+    """Run a command that must end well, and name the modules that it has loaded."""
     code = (
         "import sys; from bayescrowd.cli import main; "
-        f"code = main({argument.split()!r}); print(code, *sys.modules)"
+        f"code = main({list(arguments)!r}); print(code, *sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -70,11 +86,27 @@ def test_help_and_version_load_nothing_heavy(argument):
         text=True,
         check=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
+        **options,
     )
     last = done.stdout.splitlines()[-1].split()
     assert last[0] == "0"
-    assert "bayescrowd.cli.aggregate" in last
-    assert HEAVY.isdisjoint(last)
+    return set(last[1:])
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version", "aggregate --help"])
+def test_help_and_version_load_nothing_heavy(argument):
+    modules = modules_loaded_by(*argument.split())
+    assert "bayescrowd.cli.aggregate" in modules
+    assert HEAVY.isdisjoint(modules)
+
+
+def test_aggregating_loads_only_what_it_needs(tmp_path):
+    """Loading the others took twice as long as the rest of the command."""
+    labels = [f"{task},{worker},{(task + worker) % 2}" for task in range(20) for worker in range(3)]
+    (tmp_path / "labels.csv").write_text("\n".join(["task,worker,label", *labels]))
+    modules = modules_loaded_by("aggregate", "labels.csv", cwd=tmp_path)
+    assert {"numpy", "pandas", "scipy.special", "bayescrowd.aggregation.auto"} <= modules
+    assert NOT_FOR_AGGREGATING.isdisjoint(modules)
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,8 @@ def test_an_infeasible_projection_is_never_shown_as_0(folder, capsys):
     assert main(["multiselect", "twice.csv", BOTH[1], *options, "--out", "list.csv"]) == 0
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
-    assert "takes attributes to be uncorrelated" in captured.err
-    assert captured.err.endswith("--method full allows for correlations\n")
+    assert "treats attributes as uncorrelated" in captured.err
+    assert captured.err.endswith("--method full accounts for correlations\n")
     assert "projected from moments: infeasible; without any judgement" in captured.out
     assert "mean squared error to expect: " in captured.out
     assert pd.read_csv("list.csv")[["adds", "share"]].isna().all(axis=None)
@@ -105,7 +105,7 @@ def test_an_infeasible_projection_is_never_shown_as_0(folder, capsys):
     captured = capsys.readouterr()
     found = json.loads(captured.out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
     assert found["projected_loss"] is None
-    assert "takes attributes to be uncorrelated" in found["projection_problem"]
+    assert "treats attributes as uncorrelated" in found["projection_problem"]
     assert found["losses"][-1]["projected"] is None
     assert found["losses"][0]["projected"] > 0
     assert {row["share"] for row in found["shopping_list"]} == {None}

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from bayescrowd import cli
-from bayescrowd.experiments import command
+from bayescrowd.experiments.engine import command
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_defaults(asked):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table"], "no experiment 'table'; there are "),
+        (["table"], "unknown experiment 'table'; expected one of "),
         (["bleafs-figure1"], "bleafs-figure1 is not reproducible: an illustration"),
         (["mi-table1", "--seeds", "0"], "argument --seeds: '0': expected an integer of at least 1"),
         ([], "the following arguments are required: NAME|list"),

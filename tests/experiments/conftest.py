@@ -5,9 +5,12 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bayescrowd import datasets
-from bayescrowd.experiments import catalogue
+from bayescrowd.experiments.engine import catalogue
+from bayescrowd.experiments.engine.journal import Record
+from bayescrowd.experiments.engine.results import outcomes_of
 
 SOURCE = """
 import os
@@ -17,7 +20,7 @@ import signal
 import numpy as np
 from matplotlib.figure import Figure
 
-from bayescrowd.experiments.experiment import Cell, CellId, Claim, Experiment, Part
+from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -92,6 +95,49 @@ def toy(tmp_path, monkeypatch):
         clear=lambda: [path.unlink() for path in folder.glob("*-*")],
     )
     del sys.modules[module]
+
+
+@pytest.fixture(scope="session")
+def made_up():
+    """Outcomes of an experiment with the values `value(row, column, seed)`."""
+
+    def outcomes(experiment, value, n_seeds=3):
+        records = {
+            unit: Record(
+                {
+                    cell.id: float(value(*cell.id, unit.seed))
+                    for cell in experiment.cells
+                    if cell.part == unit.part
+                },
+                1.0,
+            )
+            for unit in experiment.units(n_seeds)
+        }
+        return outcomes_of(experiment, records, n_seeds)
+
+    return outcomes
+
+
+@pytest.fixture
+def claims(made_up):
+    """The claims of an experiment about the values `value(row, column, seed)`, by their text."""
+
+    def judge(experiment, value):
+        return {claim.text: claim for claim in experiment.claims(made_up(experiment, value))}
+
+    return judge
+
+
+@pytest.fixture
+def drawn(made_up):
+    """The picture of an experiment whose values are 10, 11, ... by seed."""
+
+    def draw(experiment):
+        figure = experiment.draw(made_up(experiment, lambda row, column, seed: 10 + seed))
+        FigureCanvasAgg(figure).draw()
+        return figure
+
+    return draw
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.experiments import methods
-from bayescrowd.experiments.experiment import CellId
-from bayescrowd.experiments.journal import Record
-from bayescrowd.experiments.label_errors import CROWDS
-from bayescrowd.experiments.outcome import outcomes_of
+from bayescrowd.experiments.engine.experiment import CellId
+from bayescrowd.experiments.engine.journal import Record
+from bayescrowd.experiments.engine.label_errors import CROWDS
+from bayescrowd.experiments.engine.results import outcomes_of
 
 README = Path(__file__).parents[2] / "README.md"
 BLOCK = "above\n<!-- methods:begin -->\nold\n<!-- methods:end -->\nbelow\n"
@@ -42,7 +42,7 @@ def test_table_has_a_row_per_method():
 
 
 def test_table_goes_between_the_markers():
-    assert methods.with_table(BLOCK, "new") == BLOCK.replace("old", "new")
+    assert methods.insert_table(BLOCK, "new") == BLOCK.replace("old", "new")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_table_goes_between_the_markers():
 )
 def test_a_file_without_the_two_markers_is_refused(text):
     with pytest.raises(ValueError, match="expected one line '<!-- methods:begin -->' and"):
-        methods.with_table(text, "new")
+        methods.insert_table(text, "new")
 
 
 def test_command_rewrites_the_file(tmp_path, monkeypatch):
@@ -58,7 +58,7 @@ def test_command_rewrites_the_file(tmp_path, monkeypatch):
     path = tmp_path / "README.md"
     path.write_text(BLOCK)
     methods.main([str(path)])
-    assert path.read_text() == methods.with_table(BLOCK, methods.markdown(outcomes()))
+    assert path.read_text() == methods.insert_table(BLOCK, methods.markdown(outcomes()))
 
 
 def test_picture_has_a_panel_per_crowd():

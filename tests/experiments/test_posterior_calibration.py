@@ -7,8 +7,8 @@ import pytest
 import bayescrowd as bc
 from bayescrowd import models
 from bayescrowd.experiments import posterior_calibration as calibration
-from bayescrowd.experiments.journal import Record
-from bayescrowd.experiments.outcome import outcomes_of
+from bayescrowd.experiments.engine.journal import Record
+from bayescrowd.experiments.engine.results import outcomes_of
 from bayescrowd.experiments.posterior_calibration import (
     EXPERIMENT,
     calibration_of,

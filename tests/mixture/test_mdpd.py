@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import bayescrowd as bc
-from bayescrowd.aggregation.protocol import vote_shares
-from bayescrowd.feature_table import as_feature_table
+from bayescrowd.aggregation.votes import vote_shares
+from bayescrowd.data.features import as_feature_table
 from bayescrowd.information import conditional_mutual_information
 
 

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import chi2
 
 import bayescrowd as bc
-from bayescrowd.feature_table import as_feature_table
+from bayescrowd.data.features import as_feature_table
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.mixture import pair_information
 from bayescrowd.mixture.co_occurrence import CoOccurrences

@@ -3,7 +3,7 @@ import pytest
 from scipy.special import softmax
 
 from bayescrowd.aggregation.em import LOG_FLOOR
-from bayescrowd.feature_table import as_feature_table
+from bayescrowd.data.features import as_feature_table
 from bayescrowd.mixture.pair_information import PairInformation
 from bayescrowd.mixture.splitting import moved_apart, split_direction, split_hessian
 

@@ -1,6 +1,7 @@
 """What every model promises: the same names, and a simulator, a density and a posterior that agree.
 
-Each model draws its own labels; the checks below do not know which model it is.
+Each model of classes draws its own labels; the checks below do not know which model it is. Models
+of numbers have tests of their own.
 """
 
 from typing import Any, NamedTuple
@@ -26,11 +27,8 @@ from bayescrowd.models import (
     worker_types,
 )
 
-CROWDS = [
-    *(dawid_skene, hierarchical_dawid_skene, ability_dawid_skene, worker_types),
-    *(item_difficulty, mace, one_coin),
-]
-TABLES = [access_path, naive_bayes]
+CROWDS = [getattr(models, name) for name in models.catalogue("labels")]
+TABLES = [getattr(models, name) for name in models.catalogue("features")]
 N_ITEMS = 1000
 N_WORKERS = 6
 N_GROUPS = 3
@@ -83,10 +81,10 @@ def tables(rng, *shape, n_axes):
 
 
 def params_of(module, seed):
-    """Parameters drawn by NumPy: JAX takes two seconds to compile each Dirichlet."""
+    """Parameters drawn by NumPy where possible: JAX takes two seconds to compile a Dirichlet."""
     rng = np.random.default_rng(seed)
     prevalence = rows(rng, 3)
-    if module in TABLES:
+    if module in (access_path, naive_bayes):
         conditional = tables(rng, 3, n_axes=1)
         noise = [] if module is naive_bayes else [tables(rng, N_GROUPS, n_axes=2)]
         return module.Params(prevalence, conditional, *noise)
@@ -113,6 +111,9 @@ def params_of(module, seed):
         mace: lambda: [jnp.asarray(rng.uniform(size=N_WORKERS)), rows(rng, N_WORKERS, 3)],
         one_coin: lambda: [jnp.asarray(rng.uniform(0.2, 0.9, size=N_WORKERS))],
     }
+    if module not in of_model:
+        design, sizes = design_of(module)
+        return module.simulate(jax.random.key(seed), *map(jnp.asarray, design), **sizes).params
     return module.Params(prevalence, *of_model[module]())
 
 
@@ -137,7 +138,7 @@ def design_of(module):
     sizes["n_values"] = N_VALUES
     item, feature = np.divmod(np.arange(N_ITEMS * len(N_VALUES)), len(N_VALUES))
     item, feature = item[item > 0], feature[item > 0]
-    if module is naive_bayes:
+    if "group" not in module.Observations._fields:
         return (item, feature), sizes
     reading, group = np.divmod(np.arange(len(item) * N_GROUPS), N_GROUPS)
     return (item, feature, reading, group), {**sizes, "n_groups": N_GROUPS}
@@ -157,13 +158,8 @@ def posterior_of(case, params=None, data=None):
     return np.asarray(posterior(params or case.params, data or case.data, n_items=N_ITEMS))
 
 
-def test_every_model_is_here():
-    of_numbers = {"judgements"}  # without classes, and with tests of its own
-    assert {name_of(module) for module in [*CROWDS, *TABLES]} == set(models.__all__) - of_numbers
-
-
 def test_names_are_the_same(case):
-    names = {"Params", "Prior", "Simulation", "model", "simulate", "simulate_labels"}
+    names = {"FACTS", "Params", "Prior", "Simulation", "model", "simulate", "simulate_labels"}
     assert names | {"label_log_joint", "label_posterior"} <= set(case.module.__all__)
 
 
@@ -180,6 +176,20 @@ def test_fields_of_params_are_sites_and_labels_are_the_marginal_of_the_joint(cas
 # Invariants
 
 
+def test_the_accuracy_is_that_of_simulated_workers(case):
+    accuracy = case.module.FACTS.accuracy
+    assert (accuracy is None) == (case.module in TABLES)
+    if accuracy is None:
+        return
+    found = accuracy(type(case.params)(*(np.asarray(field, float) for field in case.params)))
+    assert found.shape == (N_WORKERS,)
+    item, worker, label = (np.asarray(codes) for codes in case.data)
+    is_right = np.asarray(case.truth)[item] == label
+    share = np.bincount(worker, is_right) / np.bincount(worker)
+    # independent labels of 999 items, at most four standard errors from their probability
+    np.testing.assert_array_less(np.abs(share - found), 4 * np.sqrt(0.25 / (N_ITEMS - 1)))
+
+
 def test_posterior_rows_sum_to_one(case):
     # float32 sums of three shares
     np.testing.assert_allclose(posterior_of(case).sum(axis=1), 1.0, rtol=1e-6)
@@ -192,7 +202,7 @@ def test_an_item_without_data_has_the_prevalence(case):
 def test_the_order_of_the_entries_does_not_matter(case):
     entries = case.data._asdict()
     # of the fields of an access path, the labels' alone: readings are numbered by their place
-    axis = "reading" if case.module is access_path else "item"
+    axis = "reading" if "reading" in entries else "item"
     n_entries = len(entries[axis])
     order = np.random.default_rng(0).permutation(n_entries)
     moved = {

@@ -7,7 +7,7 @@ from scipy.stats import beta
 
 import bayescrowd as bc
 from bayescrowd import plots
-from bayescrowd.budgeted.planning import BudgetPlan
+from bayescrowd.budgeted.evaluation.planning import BudgetPlan
 from bayescrowd.plots.budget import line_style
 
 

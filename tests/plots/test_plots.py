@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import bayescrowd as bc
 from bayescrowd import plots
-from bayescrowd.budgeted.planning import BudgetPlan
+from bayescrowd.budgeted.evaluation.planning import BudgetPlan
 from bayescrowd.plots.canvas import BLUE
 from bayescrowd.plots.tasks import _wilson
 from bayescrowd.posterior.checks import CrowdChecks
@@ -254,8 +254,8 @@ def test_confusion_matrix_with_long_names():
     )
     ax = plots.confusion_matrix(bc.MajorityVote().fit(ann), "w" * 40)
     assert ax.get_xticklabels()[0].get_rotation() == 40
-    assert ax.get_xticklabels()[0].get_text() == "a rather long n…"
-    assert "wwwwwww…" in ax.get_title(loc="left")
+    assert ax.get_xticklabels()[0].get_text() == "a rather long..."
+    assert "www..." in ax.get_title(loc="left")
 
 
 def test_worker_map_has_a_dot_per_worker(est):

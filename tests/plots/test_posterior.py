@@ -21,12 +21,16 @@ def container(n_workers=5, n_chains=3, n_draws=200, shift=0.0):
     log_likelihood[-1] += shift
     dims = ("chain", "draw", "worker")
     groups = {
-        "posterior": {"accuracy": (dims, accuracy)},
+        "posterior": {
+            "prevalence": ((*dims[:2], "cls"), np.full((n_chains, n_draws, 2), 0.5)),
+            "accuracy": (dims, accuracy),
+        },
         "sample_stats": {"marginal_log_likelihood": (dims[:2], log_likelihood)},
         "constant_data": {"worker_code": (("judgement",), np.arange(n_workers).repeat(2))},
     }
     ids = {"worker": [f"w{k}" for k in range(n_workers)]}
-    return assemble({name: dataset_of(group, coords=ids) for name, group in groups.items()})
+    datasets = {name: dataset_of(group, coords=ids) for name, group in groups.items()}
+    return assemble(datasets, attrs={"model": "one_coin"})
 
 
 def test_ranks_of_agreeing_chains_are_flat():
@@ -126,7 +130,7 @@ def test_overview_adds_calibration_where_the_truth_is_known():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variable": "nothing"}, "no variable 'nothing'; there are accuracy, marginal_log"),
+        ({"variable": "nothing"}, "no variable 'nothing'; there are prevalence, accuracy, mar"),
         ({"variable": "accuracy"}, "accuracy has several entries; expected ids of worker in at="),
     ],
 )

@@ -6,7 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bayescrowd as bc
-from bayescrowd.mixture.stagewise import StagewiseEM
+from bayescrowd.mixture.stagewise_estimator import StagewiseEM
 from bayescrowd.plots.stagewise import information_map, stagewise_course
 
 QUANTITIES = ("log_likelihood", "max_information", "n_informative")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import bayescrowd as bc
-from bayescrowd import memory
+from bayescrowd.checks import memory
 from bayescrowd.cli import main
 from bayescrowd.posterior import chains, cost
 from bayescrowd.posterior.container import group_of
-from bayescrowd.posterior.crowd_problem import crowd_problem
+from bayescrowd.posterior.crowd_adapter import crowd_problem
 
 
 @pytest.fixture(scope="module")

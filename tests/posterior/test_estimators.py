@@ -59,10 +59,9 @@ def test_model_and_start_are_those_of_the_estimator(crowd, monkeypatch, name):
     est.posterior(draws=7)
     est.posterior(method="nuts", init="random", seed=6)
     (arguments, options), (_, given) = asked
-    model, method = MODELS[name]
-    assert arguments == (getattr(bc.models, model), crowd.annotations)
+    assert arguments == (MODELS[name][0], crowd.annotations)
     assert options.pop("init") is est.probas_
-    assert options == {"method": method, "seed": 5, "draws": 7}
+    assert options == {"seed": 5, "draws": 7}
     assert given == {"method": "nuts", "init": "random", "seed": 6}
 
 

@@ -12,17 +12,18 @@ import bayescrowd as bc
 from bayescrowd.models import (
     access_path,
     dawid_skene,
-    hierarchical_dawid_skene,
     item_difficulty,
     mace,
     naive_bayes,
     one_coin,
 )
 from bayescrowd.models.dawid_skene import Labels, Prior
-from bayescrowd.posterior import gibbs, gibbs_crowd
+from bayescrowd.posterior import gibbs
+from bayescrowd.posterior.conditionals import crowd_labels
 from bayescrowd.posterior.gibbs import Gibbs, State
 
 MODELS = [dawid_skene, one_coin, mace]
+CONJUGATE = [name for name, facts in bc.models.catalogue().items() if facts.has_conditionals]
 STEP = {model: jax.jit(partial(gibbs.sweep, model=model)) for model in MODELS}
 
 
@@ -48,7 +49,7 @@ def labels_of(seed):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_log_joint_is_the_models(model):
-    conjugate = gibbs.CONJUGATE[model.__name__]
+    conjugate = gibbs.conditionals_of(model)
     params = conjugate.first_params(model.Prior(), n_workers=4, n_classes=2)
     params = params._replace(prevalence=jnp.array([0.3, 0.7]))
     labels = labels_of(0)
@@ -59,7 +60,7 @@ def test_log_joint_is_the_models(model):
 
 def test_vote_shares_by_hand():
     labels = Labels(*jnp.array([[0, 0, 0, 1], [0, 1, 2, 0], [1, 1, 0, 0]]))
-    shares = gibbs_crowd.vote_shares(labels, n_items=3, n_classes=2)
+    shares = crowd_labels.vote_shares(labels, n_items=3, n_classes=2)
     np.testing.assert_allclose(shares, [[1.5 / 4, 2.5 / 4], [1.5 / 2, 0.5 / 2], [0.5, 0.5]])
 
 
@@ -107,7 +108,7 @@ def _quick_or_slow(name):
 
 def observations(model):
     """Data of the model's shape, of no particular distribution; NumPy's."""
-    if model in (*MODELS, hierarchical_dawid_skene):
+    if model.FACTS.subject == "labels":
         return labels_of(0), SIZES
     rng = np.random.default_rng(0)
     target = np.where(np.arange(12) % 2, rng.integers(2, size=12), -1)
@@ -121,7 +122,7 @@ def observations(model):
     return access_path.Observations(*map(jnp.asarray, codes)), {**sizes, "n_groups": 2}
 
 
-@pytest.mark.parametrize("model", [_quick_or_slow(name) for name in gibbs.conjugate_models()])
+@pytest.mark.parametrize("model", [_quick_or_slow(name) for name in CONJUGATE])
 def test_numpyro_drives_sweeps(model):
     data, sizes = observations(model)
     n_chains, n_draws = 2, 2
@@ -161,7 +162,7 @@ def test_numpyro_drives_a_single_chain():
 
 
 def test_models_without_conjugate_priors_are_refused():
-    message = r"item_difficulty has no Gibbs sampler, use NUTS; those that have: dawid_sk"
+    message = r"item_difficulty has no Gibbs sampler, use NUTS; models with one: access_path, "
     with pytest.raises(ValueError, match=message):
         Gibbs(item_difficulty)
 
@@ -171,7 +172,3 @@ def test_unsorted_labels_are_refused():
     sizes = {"n_items": 2, "n_workers": 1, "n_classes": 2}
     with pytest.raises(ValueError, match="not sorted by item"):
         Gibbs(dawid_skene).init(jax.random.key(0), 0, None, (labels,), sizes)
-
-
-def test_conjugate_models_are_models():
-    assert set(gibbs.conjugate_models()) <= set(bc.models.__all__)

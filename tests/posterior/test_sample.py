@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.models import access_path, dawid_skene, naive_bayes, one_coin
+from bayescrowd.models import access_path, dawid_skene, judgements, naive_bayes, one_coin
 from bayescrowd.posterior import chains, sample
 from bayescrowd.posterior.container import group_names, group_of, load, save
 
@@ -109,6 +109,31 @@ def test_chains_share_a_device_and_differ(post):
     first, second, third = group_of(post, "posterior")["prevalence"].to_numpy()
     assert not np.array_equal(first, second)
     assert not np.array_equal(second, third)
+
+
+# The model and the method
+
+
+@pytest.mark.parametrize("name", bc.models.catalogue("labels"))
+def test_gibbs_is_the_default_where_there_is_one(name, monkeypatch):
+    class Asked(Exception):
+        """Carries the method."""
+
+    def ask(model, method, *_):
+        assert model is getattr(bc.models, name)
+        raise Asked(method)
+
+    monkeypatch.setattr(sample, "_kernel", ask)
+    expected = "gibbs" if getattr(bc.models, name).FACTS.has_conditionals else "nuts"
+    with pytest.raises(Asked, match=expected):
+        bc.sample_posterior(name, SMALL)
+    with pytest.raises(Asked, match="svi"):
+        bc.sample_posterior(getattr(bc.models, name), SMALL, "svi")
+
+
+def test_a_model_can_be_named(post, awkward):
+    same = bc.sample_posterior("dawid_skene", awkward[0], chains=3, draws=1000, seed=1)
+    assert group_of(same, "posterior").equals(group_of(post, "posterior"))
 
 
 # Determinism
@@ -250,9 +275,22 @@ def test_wrong_options_are_refused(options, error, message):
         bc.sample_posterior(dawid_skene, SMALL, **options)
 
 
-def test_modules_that_are_no_models_are_refused():
-    with pytest.raises(TypeError, match=r"metrics is no model that can be sampled \(it lacks Par"):
-        bc.sample_posterior(bc.metrics, SMALL)
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (None, TypeError, "`model` is None; expected a module of `bayescrowd.models` or its name"),
+        (
+            bc.metrics,
+            TypeError,
+            "`model` is bayescrowd.metrics, which is not a model",
+        ),
+        ("probit", ValueError, "there is no model 'probit'; expected ability_dawid_skene, "),
+        (judgements, TypeError, "a model of numbers, not of classes; call the method `posterior`"),
+    ],
+)
+def test_what_is_not_a_model_of_classes_is_refused(model, error, message):
+    with pytest.raises(error, match=message):
+        bc.sample_posterior(model, SMALL)
 
 
 FEATURES = pd.DataFrame({"colour": ["red", "blue"], "size": ["s", "l"]}, index=["i", "j"])
@@ -279,4 +317,4 @@ def test_data_of_other_models_are_refused(model, data, options, error, message):
 
 def test_models_without_a_gibbs_sampler_are_refused():
     with pytest.raises(ValueError, match="item_difficulty has no Gibbs sampler, use NUTS"):
-        bc.sample_posterior(bc.models.item_difficulty, SMALL)
+        bc.sample_posterior(bc.models.item_difficulty, SMALL, "gibbs")

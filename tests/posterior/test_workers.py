@@ -13,20 +13,24 @@ from bayescrowd.posterior.workers import worker_accuracy, worker_posterior
 DRAWS = ("chain", "draw")
 
 
-def container(n_workers=2, codes=(0, 0, 1), **variables):
-    """One chain of as many draws as the values have."""
+def container(model, n_workers=2, codes=(0, 0, 1), **variables):
+    """One chain of a model, of as many draws as the values have."""
+    n_draws = len(next(iter(variables.values()))[1])
+    variables = {"prevalence": (("cls",), [[0.5, 0.5]] * n_draws)} | variables
     named = {
         name: ((*DRAWS, *dims), np.asarray(values, float)[None])
         for name, (dims, values) in variables.items()
     }
     coords = {"worker": [f"w{k}" for k in range(n_workers)]}
     constant = dataset_of({"worker_code": (("judgement",), np.array(codes))})
-    return assemble({"posterior": dataset_of(named, coords=coords), "constant_data": constant})
+    groups = {"posterior": dataset_of(named, coords=coords), "constant_data": constant}
+    return assemble(groups, attrs={"model": model})
 
 
 def test_confusion_matrices_by_hand():
     confusion = [[[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.0, 1.0]]]]
     post = container(
+        "dawid_skene",
         prevalence=(("cls",), [[0.25, 0.75]]),
         confusion=(("worker", "cls", "observed"), confusion),
     )
@@ -36,14 +40,13 @@ def test_confusion_matrices_by_hand():
 
 
 def test_one_coin_by_hand():
-    post = container(
-        prevalence=(("cls",), [[0.5, 0.5]] * 2), accuracy=(("worker",), [[0.7, 0.8], [0.9, 1.0]])
-    )
+    post = container("one_coin", accuracy=(("worker",), [[0.7, 0.8], [0.9, 1.0]]))
     np.testing.assert_allclose(worker_accuracy(post), [[[0.7, 0.8], [0.9, 1.0]]])
 
 
 def test_competence_by_hand():
     post = container(
+        "mace",
         prevalence=(("cls",), [[0.2, 0.8]]),
         competence=(("worker",), [[0.6, 0.0]]),
         strategy=(("worker", "cls"), [[[0.5, 0.5], [1.0, 0.0]]]),
@@ -55,6 +58,7 @@ def test_competence_by_hand():
 def test_item_difficulty_by_hand(monkeypatch, n_bytes):
     monkeypatch.setattr(workers, "_BLOCK_BYTES", n_bytes)
     post = container(
+        "item_difficulty",
         ability=(("worker",), [[0.0, 1.0], [2.0, -1.0]]),
         log_easiness=(("task",), [[0.0, np.log(2), 0.0], [0.0, 0.0, 0.0]]),
     )
@@ -66,7 +70,7 @@ def test_item_difficulty_by_hand(monkeypatch, n_bytes):
 
 def test_intervals_are_equal_tailed():
     values = np.linspace(0, 1, 101)[:, None]
-    post = container(n_workers=1, codes=(0, 0), accuracy=(("worker",), values))
+    post = container("one_coin", n_workers=1, codes=(0, 0), accuracy=(("worker",), values))
     table = worker_posterior(post, probability=0.8)
     expected = pd.DataFrame(
         {"accuracy": [0.5], "lower": [0.1], "upper": [0.9], "n_labels": [2]}, index=["w0"]
@@ -105,13 +109,20 @@ def test_a_real_posterior(post, awkward):
 # Bad input
 
 
-def test_other_models_are_named():
-    with pytest.raises(ValueError, match="no accuracy of workers in a posterior of rate"):
-        worker_accuracy(container(n_workers=1, rate=((), [0.5])))
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("naive_bayes", "workers have no accuracy in the model naive_bayes"),
+        ("probit", "draws of the model probit: expected one of ability_dawid_skene, "),
+    ],
+)
+def test_models_without_accuracies_are_named(model, message):
+    with pytest.raises(ValueError, match=message):
+        worker_accuracy(container(model, rate=((), [0.5])))
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, 89.0])
 def test_intervals_of_nothing_are_refused(probability):
-    post = container(n_workers=1, accuracy=(("worker",), [[0.5]]))
+    post = container("one_coin", n_workers=1, accuracy=(("worker",), [[0.5]]))
     with pytest.raises(ValueError, match="expected a number between 0 and 1"):
         worker_posterior(post, probability=probability)

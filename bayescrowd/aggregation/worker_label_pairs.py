@@ -1,0 +1,147 @@
+"""The pairs of a worker and a label that occur, which is all that a fit has to keep.
+
+A table of every worker's confusion matrix has workers x classes^2 entries, most of them about
+answers that the worker never gave. Here a symbol is a pair (worker, label) that stands in the data:
+there are at most as many as labels, and what a model knows of the pairs that do not occur follows
+from the crowd. Counts of symbols under each hidden state are sums over the labels, one sparse
+product (`em.py`); sums of them by worker or by label are two more.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+
+from bayescrowd.aggregation.em import Incidence
+from bayescrowd.aggregation.worker_rows import find_pairs, silent_workers
+from bayescrowd.data.annotations import Annotations
+
+__all__ = ["Symbols"]
+
+_DENSE_KEYS_PER_LABEL = 16
+"""Up to so many possible pairs per label, a table of all of them is quicker than sorting."""
+
+
+class Symbols:
+    """Which pairs (worker, label) occur, and where.
+
+    Args:
+        ann: the labels.
+        fixed: class of tasks whose truth is known, -1 elsewhere.
+
+    Attributes:
+        worker: worker of each symbol, ascending.
+        label: class code that each symbol names.
+        keys: worker x n_classes + label of each symbol, ascending.
+        of_label: symbol of each label of `ann`.
+        task_of_label: task of each label.
+        fixed: class of tasks whose truth is known, -1 elsewhere.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([["a", "a"], ["b", "a"], ["b", "a"]])
+        >>> symbols = Symbols(ann)
+        >>> symbols.worker.tolist(), symbols.label.tolist(), symbols.of_label.tolist()
+        ([0, 0, 1], [0, 1, 0], [0, 2, 1, 2, 1, 2])
+    """
+
+    def __init__(self, ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> None:
+        self.fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if fixed is None else fixed
+        self.n_workers, self.n_classes, self.n_tasks = ann.n_workers, ann.n_classes, ann.n_tasks
+        self.task_of_label, self._offsets = ann.task_codes, ann.task_offsets
+        key = ann.worker_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+        n_keys = ann.n_workers * ann.n_classes
+        if n_keys <= _DENSE_KEYS_PER_LABEL * ann.n_labels:
+            occurs = np.zeros(n_keys, dtype=bool)
+            occurs[key] = True
+            self.keys = np.flatnonzero(occurs)
+            self.of_label = (np.cumsum(occurs, dtype=np.int32) - 1)[key]
+        else:
+            self.keys, of_label = np.unique(key, return_inverse=True)
+            self.of_label = of_label.astype(np.int32)
+        self.worker, self.label = np.divmod(self.keys, ann.n_classes)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def labels(self) -> Incidence:
+        """The labels as tasks x symbols; a known truth rules out all other classes."""
+        return Incidence(
+            self._offsets,
+            self.of_label,
+            n_symbols=len(self),
+            n_classes=self.n_classes,
+            fixed=self.fixed,
+        )
+
+    def incidence(self, n_states: int) -> Incidence:
+        """The labels as tasks x symbols, for models with several states per class.
+
+        A known truth is one more symbol of its task, class by class behind the workers': a state of
+        another class then has no probability, however many states a class has.
+        """
+        task, symbol = self.task_of_label, self.of_label
+        if (self.fixed >= 0).any():
+            known = np.flatnonzero(self.fixed >= 0).astype(task.dtype)
+            task = np.concatenate([task, known])
+            symbol = np.concatenate([symbol, len(self) + self.fixed[known]])
+            order = np.argsort(task, kind="stable")
+            task, symbol = task[order], symbol[order].astype(np.int32)
+        counts = np.bincount(task, minlength=self.n_tasks)
+        return Incidence(
+            np.concatenate([[0], np.cumsum(counts)]),
+            symbol,
+            n_symbols=len(self) + self.n_classes,
+            n_classes=n_states,
+        )
+
+    def find(
+        self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
+    ) -> Int[np.ndarray, " pair"]:
+        """Symbol of each pair, -1 where it does not occur; worker -1 is nobody."""
+        return find_pairs(self.keys, self.n_classes, worker, label)
+
+    def by_worker(self, counts: Float[np.ndarray, "symbol s"]) -> Float[np.ndarray, "worker s"]:
+        """Sums over each worker's symbols."""
+        return self._worker_sums @ counts
+
+    def by_label(self, counts: Float[np.ndarray, "symbol s"]) -> Float[np.ndarray, "cls s"]:
+        """Sums over the symbols that name each class."""
+        return self._label_sums @ counts
+
+    def by_label_of_workers(
+        self, values: Float[np.ndarray, "worker s"]
+    ) -> Float[np.ndarray, "cls s"]:
+        """Sums over the workers who have named each class."""
+        return self._givers @ values
+
+    @cached_property
+    def labels_per_worker(self) -> Int[np.ndarray, " worker"]:
+        """Number of each worker's labels."""
+        return np.bincount(self.worker[self.of_label], minlength=self.n_workers)
+
+    @cached_property
+    def silent(self) -> Bool[np.ndarray, " worker"]:
+        """Whether a worker has no labels."""
+        return silent_workers(self.keys, self.n_workers, self.n_classes)
+
+    @cached_property
+    def _givers(self) -> scipy.sparse.csr_matrix:
+        pairs = (np.ones(len(self)), (self.label, self.worker))
+        return scipy.sparse.csr_matrix(pairs, shape=(self.n_classes, self.n_workers))
+
+    @cached_property
+    def _worker_sums(self) -> scipy.sparse.csr_matrix:
+        return _group_sums(self.worker, self.n_workers)
+
+    @cached_property
+    def _label_sums(self) -> scipy.sparse.csr_matrix:
+        return _group_sums(self.label, self.n_classes)
+
+
+def _group_sums(group: Int[np.ndarray, " symbol"], n_groups: int) -> scipy.sparse.csr_matrix:
+    ones, place = np.ones(len(group)), np.arange(len(group))
+    return scipy.sparse.csr_matrix((ones, (group, place)), shape=(n_groups, len(group)))

@@ -1,0 +1,218 @@
+"""How much budget is enough: where an error curve comes close to that of all data.
+
+The *gap* of a budget is the policy's error less the error of a classifier of as many features that
+learned from all training labels, on the same test rows. Its mean over repeats is made monotone by
+isotonic regression (more budget cannot be expected to hurt) and interpolated on the logarithm of
+the budget; the answer is where it first comes down to the tolerance. Repeats are resampled whole,
+all budgets of a repeat together, which gives the interval.
+
+Two things make a pilot too small to answer, and are said instead. The gap at the largest budget may
+be less certain than the tolerance is wide. Or 'the best' itself is not known: if all data of half
+the rows give a classifier that is worse by more than the tolerance, twice the rows would give a
+better one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bayescrowd.budgeted.evaluation.curve import ALL_DATA
+from bayescrowd.checks.parameters import OpenFraction, Seed, validate_arguments
+
+__all__ = ["BudgetPlan", "plan_budget"]
+
+N_RESAMPLES = 2_000
+LEAST_REPEATS = 4
+"""With fewer, resampling says nothing."""
+
+Verdict = Literal["reached", "not reached", "pilot too small"]
+
+
+class BudgetPlan(NamedTuple):
+    """How much budget brings a policy close to the best classifier there is."""
+
+    verdict: Verdict
+    """Whether there is an answer."""
+    budget: float
+    """The answer: infinite where the tolerance is not reached within the largest budget."""
+    lower: float
+    """Where the interval begins; 0 if the smallest budget may be enough."""
+    upper: float
+    """Where it ends; infinite if the largest budget may not be enough."""
+    reason: str
+    """The verdict in words."""
+    best_error: float
+    """Mean error of all data."""
+    gaps: pd.DataFrame
+    """By budget: gap, its standard_error, and monotone, the gap made monotone."""
+
+
+@validate_arguments
+def plan_budget(
+    curve: pd.DataFrame,
+    *,
+    policy: str,
+    within: OpenFraction,
+    half: pd.DataFrame | None = None,
+    probability: OpenFraction = 0.9,
+    seed: Seed = 0,
+) -> BudgetPlan:
+    """The budget at which a policy's mean error comes within a tolerance of that of all data.
+
+    Args:
+        curve: from `budget_curve` with `all_data=True` and one number of features.
+        policy: name of the policy in it.
+        within: the tolerance, a share of test rows.
+        half: from `budget_curve` with half the `train_share`, as many repeats and
+            `all_data=True`; without it the pilot's size is judged by the repeats alone.
+        probability: of the interval.
+        seed: of the resampling.
+
+    Raises:
+        ValueError: `within` is no share, the curve lacks the policy or all data, has several
+            numbers of features, or too few repeats.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from bayescrowd.budgeted.evaluation.planning import plan_budget
+        >>> rows = [
+        ...     (name, 1, budget, repeat, error + 0.01 * (repeat % 2))
+        ...     for name, errors in {"mine": (0.3, 0.2, 0.1), "all data": (0.1, 0.1, 0.1)}.items()
+        ...     for budget, error in zip((50, 100, 200), errors, strict=True)
+        ...     for repeat in range(4)
+        ... ]
+        >>> columns = ["policy", "n_features", "budget", "repeat", "error"]
+        >>> plan = plan_budget(pd.DataFrame(rows, columns=columns), policy="mine", within=0.05)
+        >>> plan.verdict, round(plan.budget)  # half way from .2 to .1, in logarithms
+        ('reached', 141)
+    """
+    _check_columns("curve", curve, {"policy", "n_features", "budget", "repeat", "error"})
+    if half is not None:
+        _check_columns("half", half, {"policy", "repeat", "error"})
+    errors, best = _paired_errors(curve, policy)
+    budgets = np.array(errors.columns, dtype=float)
+    gaps = errors.to_numpy() - best.to_numpy()[:, None]
+    n_repeats = len(gaps)
+    if n_repeats < LEAST_REPEATS:
+        raise ValueError(f"{n_repeats} repeats: expected at least {LEAST_REPEATS}")
+    rng = np.random.default_rng(seed)
+    resampled = gaps[rng.integers(n_repeats, size=(N_RESAMPLES, n_repeats))].mean(axis=1)
+    tail = (1 - probability) / 2
+    monotone = _antitonic(gaps.mean(axis=0)[None, :])
+    budget = float(_crossings(budgets, monotone, within)[0])
+    found = np.sort(_crossings(budgets, _antitonic(resampled), within))
+    lower, upper = (float(found[int(q * (N_RESAMPLES - 1))]) for q in (tail, 1 - tail))
+    low, high = np.quantile(resampled[:, -1], [tail, 1 - tail]).tolist()
+    verdict, reason = _verdict(
+        budget,
+        largest=float(budgets[-1]),
+        within=within,
+        left=float(monotone[0, -1]),
+        half_width=(high - low) / 2,
+        gain_of_rows=0.0 if half is None else _gain_of_rows(half, best),
+    )
+    table = pd.DataFrame(
+        {
+            "gap": gaps.mean(axis=0),
+            "standard_error": gaps.std(axis=0, ddof=1) / np.sqrt(n_repeats),
+            "monotone": monotone[0],
+        },
+        index=pd.Index(errors.columns, name="budget"),
+    )
+    return BudgetPlan(
+        verdict=verdict,
+        budget=budget,
+        lower=0.0 if lower <= budgets[0] else lower,
+        upper=upper,
+        reason=reason,
+        best_error=float(best.mean()),
+        gaps=table,
+    )
+
+
+def _check_columns(name: str, table: pd.DataFrame, columns: set[str]) -> None:
+    absent = columns - {*table.columns}
+    if absent:
+        raise ValueError(f"{name}: no column {min(absent)!r}; expected the table of budget_curve")
+
+
+def _paired_errors(curve: pd.DataFrame, policy: str) -> tuple[pd.DataFrame, pd.Series]:
+    """Errors of the policy, repeats x budgets, and of all data by repeat."""
+    if curve["n_features"].nunique() != 1:
+        raise ValueError("the curve has several numbers of features; expected one")
+    names = curve["policy"].unique().tolist()
+    for name in (policy, ALL_DATA):
+        if name not in names:
+            raise ValueError(f"no policy {name!r} in the curve, which has {', '.join(names)}")
+    mine, all_data = (curve[curve["policy"] == name] for name in (policy, ALL_DATA))
+    errors = mine.pivot(index="repeat", columns="budget", values="error")
+    best = all_data.groupby("repeat")["error"].first()
+    return errors.sort_index(axis=1), best.reindex(errors.index)
+
+
+def _antitonic(means: Float[np.ndarray, "draw budget"]) -> Float[np.ndarray, "draw budget"]:
+    """The nearest sequences that never rise: min over j <= i of max over k >= i of mean(j..k)."""
+    n = means.shape[1]
+    sums = np.concatenate([np.zeros((len(means), 1)), np.cumsum(means, axis=1)], axis=1)
+    fitted = np.empty_like(means)
+    for i in range(n):
+        candidates = [
+            np.max([(sums[:, k + 1] - sums[:, j]) / (k + 1 - j) for k in range(i, n)], axis=0)
+            for j in range(i + 1)
+        ]
+        fitted[:, i] = np.min(candidates, axis=0)
+    return fitted
+
+
+def _crossings(
+    budgets: Float[np.ndarray, " budget"], gaps: Float[np.ndarray, "draw budget"], within: float
+) -> Float[np.ndarray, " draw"]:
+    """Where each sequence first is at the tolerance, infinite if nowhere."""
+    at = np.argmax(gaps <= within, axis=1)
+    is_reached = (gaps <= within).any(axis=1)
+    found = np.full(len(gaps), np.inf)
+    found[is_reached & (at == 0)] = budgets[0]
+    between = np.flatnonzero(is_reached & (at > 0))
+    i = at[between]
+    before, after = gaps[between, i - 1], gaps[between, i]
+    share = (before - within) / (before - after)
+    steps = np.log(budgets)
+    found[between] = np.exp(steps[i - 1] + share * (steps[i] - steps[i - 1]))
+    return found
+
+
+def _gain_of_rows(half: pd.DataFrame, best: pd.Series) -> float:
+    """How much better all data are than all data of half the rows."""
+    errors = half[half["policy"] == ALL_DATA].groupby("repeat")["error"].first()
+    return float(errors.mean() - best.mean())
+
+
+def _verdict(
+    budget: float,
+    *,
+    largest: float,
+    within: OpenFraction,
+    left: float,
+    half_width: float,
+    gain_of_rows: float,
+) -> tuple[Verdict, str]:
+    if half_width > within:
+        return "pilot too small", (
+            f"at the largest budget the gap to the best is only known to ±{half_width:.3f}, which "
+            f"is more than {within:g}: more repeats, or more rows, are needed"
+        )
+    if gain_of_rows > within:
+        return "pilot too small", (
+            f"the best classifier of half the rows is worse by {gain_of_rows:.3f}, which is more "
+            f"than {within:g}: with more rows the best would be better than it seems here"
+        )
+    if not np.isfinite(budget):
+        return "not reached", (
+            f"at the largest simulated budget, {largest:g}, the error is still {left:.3f} above "
+            "the best"
+        )
+    return "reached", f"the mean error comes within {within:g} of the best"

@@ -1,0 +1,163 @@
+"""Predictions matched with known true classes, ready to be scored.
+
+A prediction is a table of probabilities, tasks x classes, or a Series of labels. A task of the
+truth without a prediction (no row, or a row of NaN) gets uniform probabilities. A predicted task
+without a truth is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from bayescrowd.data.truth import Truth, known_labels, warn_of_classes, warn_of_truth
+from bayescrowd.data.vocabulary import natural_key
+
+__all__ = ["ScoredTasks", "match_prediction", "match_probas"]
+
+
+class ScoredTasks(NamedTuple):
+    """Predictions and true classes of the tasks whose truth is known."""
+
+    probas: Float[np.ndarray, "item cls"]
+    """Predicted probabilities; uniform where there is no prediction."""
+    truth: Int[np.ndarray, " item"]
+    """Position of the true class in `classes`."""
+    classes: pd.Index
+    """The classes of the prediction, followed by those that only the truth has."""
+
+
+def match_probas(probas: pd.DataFrame, truth: Truth) -> ScoredTasks:
+    """`match_prediction` for a table of probabilities only."""
+    if not isinstance(probas, pd.DataFrame):
+        raise TypeError(
+            f"probabilities came as {type(probas).__name__}; expected a DataFrame, tasks x classes"
+        )
+    return match_prediction(probas, truth)
+
+
+def match_prediction(
+    prediction: pd.DataFrame | pd.Series, truth: Truth, classes: Sequence[Any] | None = None
+) -> ScoredTasks:
+    """Match a prediction with the truth by task id.
+
+    Args:
+        prediction: probabilities, tasks x classes, or labels by task.
+        truth: true class by task.
+        classes: the classes of labels; without it those of a categorical Series, or else those
+            that occur in the prediction or the truth.
+
+    Raises:
+        ValueError: no task of the truth is predicted, a task is listed twice, or a row does not
+            hold probabilities.
+
+    Warns:
+        TruthWarning: some tasks or classes of the truth are unknown to the prediction.
+    """
+    known = _known_truth(truth)
+    if isinstance(prediction, pd.DataFrame):
+        if classes is not None:
+            raise ValueError(
+                "classes were given with a table of probabilities; its columns are the classes"
+            )
+        _check_probas(prediction)
+        probas = prediction
+    elif isinstance(prediction, pd.Series):
+        probas = _one_hot(prediction, known, classes)
+    else:
+        raise TypeError(
+            f"the prediction came as {type(prediction).__name__}; expected a DataFrame of "
+            "probabilities, tasks x classes, or a Series of labels"
+        )
+    if not probas.index.is_unique:
+        twice = probas.index[probas.index.duplicated()][0]
+        raise ValueError(f"task {_quote(twice)} of the prediction is listed twice")
+    rows = probas.index.get_indexer(known.index)
+    if (rows < 0).all():
+        raise ValueError(
+            "no task of the truth is predicted: the truth has tasks such as "
+            f"{_quote(known.index[0])}, the prediction such as {_quote(probas.index[0])}"
+        )
+    _warn_of_mismatch(known, probas, rows)
+    values = probas.to_numpy(dtype=float)[rows]
+    values[rows < 0] = np.nan
+    values = np.where(np.isnan(values), 1 / values.shape[1], values)
+    others = [c for c in pd.unique(known) if c not in probas.columns]
+    columns = probas.columns.append(pd.Index(sorted(others, key=natural_key), dtype=object))
+    return ScoredTasks(
+        probas=np.pad(values, ((0, 0), (0, len(others)))),
+        truth=columns.get_indexer(pd.Index(known)),
+        classes=columns if others else probas.columns,
+    )
+
+
+def _warn_of_mismatch(
+    known: pd.Series, probas: pd.DataFrame, rows: Int[np.ndarray, " item"]
+) -> None:
+    """Warn about tasks and classes of the truth that the prediction does not have."""
+    n_absent = int((rows < 0).sum())
+    if n_absent:
+        warn_of_truth(
+            f"{n_absent:,} of {len(known):,} truth tasks "
+            f"{'has no prediction and counts' if n_absent == 1 else 'have no prediction and count'}"
+            f" as a fair guess (such as {_quote(known.index[int(np.argmax(rows < 0))])})"
+        )
+    warn_of_classes(known[~known.isin(probas.columns)], len(known), "truth", "wrong")
+
+
+def _known_truth(truth: Truth) -> pd.Series:
+    known = known_labels(truth, "truth")
+    if len(known) == 0:
+        raise ValueError("the truth is empty; expected the true class of at least one task")
+    return known
+
+
+def _check_probas(probas: pd.DataFrame) -> None:
+    if probas.shape[0] == 0 or probas.shape[1] < 2:
+        raise ValueError(
+            f"the table of probabilities has shape {probas.shape}; expected tasks x classes with "
+            "at least one task and two classes"
+        )
+    if not probas.columns.is_unique:
+        twice = probas.columns[probas.columns.duplicated()][0]
+        raise ValueError(f"class {_quote(twice)} of the table of probabilities is listed twice")
+    values = probas.to_numpy(dtype=float)
+    empty = np.isnan(values).all(axis=1)
+    # The tolerance allows for sums of many single-precision numbers.
+    fine = (values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < 1e-4)
+    bad = np.flatnonzero(~(empty | fine))
+    if len(bad):
+        raise ValueError(
+            f"row of task {_quote(probas.index[bad[0]])} is {values[bad[0]]}; expected "
+            "probabilities that sum to 1, or NaN throughout"
+        )
+
+
+def _one_hot(labels: pd.Series, truth: pd.Series, classes: Sequence[Any] | None) -> pd.DataFrame:
+    """Labels as probabilities of 0 and 1; NaN throughout where the label is missing."""
+    if classes is not None:
+        vocabulary = pd.Index(classes)
+    elif isinstance(labels.dtype, pd.CategoricalDtype):
+        vocabulary = labels.cat.categories
+    else:
+        found = pd.Index(pd.concat([labels.dropna(), truth]).unique())
+        vocabulary = pd.Index(sorted(found, key=natural_key))
+    codes = vocabulary.get_indexer(pd.Index(labels))
+    unknown = np.flatnonzero((codes < 0) & labels.notna().to_numpy())
+    if len(unknown):
+        raise ValueError(
+            f"label of task {_quote(labels.index[unknown[0]])} is "
+            f"{_quote(labels.iloc[unknown[0]])}, which is not one of the classes "
+            f"{', '.join(map(_quote, vocabulary))}"
+        )
+    certain = np.vstack([np.eye(len(vocabulary)), np.full(len(vocabulary), np.nan)])
+    return pd.DataFrame(certain[codes], index=labels.index, columns=vocabulary)
+
+
+def _quote(value: Any) -> str:
+    """A value as the user typed it, for a message."""
+    return repr(value.item() if isinstance(value, np.generic) else value)

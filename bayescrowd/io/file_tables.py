@@ -1,0 +1,412 @@
+"""Tables in files: delimited text, JSON lines and Parquet, read by column and without loss.
+
+Delimited text carries no types. Every field is read as text; a column becomes integers only if
+all its values are written as Python writes an integer of 64 bits, so that '007' stays text; and
+only the empty field is missing, so that 'NA', 'None' and 'null' are ordinary text. The apostrophe
+that `cells.py` puts before text that a spreadsheet would run is taken off again. JSON lines and
+Parquet keep the types they have.
+
+Rows are numbered as a spreadsheet or an editor shows them: the header of a delimited file is
+row 1, and blank lines count. Finding the place of a fault may read the file a second time; a
+file without faults is read once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+
+from bayescrowd.data.vocabulary import argument, comma_list
+from bayescrowd.io.cells import unquoted_column
+
+__all__ = [
+    "COLUMN_NAMES",
+    "DelimitedText",
+    "FileTable",
+    "JsonArray",
+    "JsonLines",
+    "Parquet",
+    "arrow_copy",
+    "file_contents",
+    "find_column",
+    "parse_json",
+]
+
+COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "task": (("task",), ("item", "question", "hit", "example", "instance", "object")),
+    "worker": (
+        ("worker",),
+        ("annotator", "rater", "observer", "performer", "labeler", "labeller", "coder", "user"),
+    ),
+    "label": (("label",), ("answer", "response", "rating", "class", "judgment", "judgement")),
+    "truth": (
+        ("truth", "gold", "truelabel", "groundtruth", "goldlabel"),
+        ("label",),
+        ("class", "answer"),
+    ),
+}
+"""Names a column may have for its role, best first; compared without case, '_', '-', ' ', 'id'."""
+
+_BLOCK_SIZE = 1 << 22  # bytes; larger blocks were slower
+_SAMPLE = 1_000  # JSON lines whose keys make the list of columns
+
+
+def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """What messages call the file, and its bytes; '-' is standard input, gzip is unpacked."""
+    source = "standard input" if path == "-" else os.fspath(path)
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{source}: there is no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{source}: this is a folder; expected a file") from None
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
+            raise ValueError(f"{source}: truncated or damaged gzip file ({fault})") from None
+    data = data.removeprefix(b"\xef\xbb\xbf")  # the byte order mark of UTF-8
+    if not data or data.isspace():
+        raise ValueError(f"{source}: the file is empty; expected a header and rows")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{source}: this is UTF-16 text; expected UTF-8")
+    return source, data
+
+
+def arrow_copy(data: bytes) -> pa.Buffer:
+    """The bytes in memory that belongs to Arrow, for its readers.
+
+    A reader's threads let go of their input whenever they get to it, which may be while Python
+    shuts down. Memory of a Python object can only be released by a thread that holds the
+    interpreter's lock; one that asks for the lock at that moment takes the process down with it.
+    """
+    buffer = pa.allocate_buffer(len(data))
+    np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)
+    return buffer
+
+
+@dataclass(frozen=True)
+class DelimitedText:
+    r"""A table of delimited text with a header, quoted as in RFC 4180.
+
+    Args:
+        source: what messages call the file.
+        data: the file's bytes, UTF-8 without a byte order mark.
+        delimiter: the character between fields.
+        raw_cells: keep the apostrophe before text that a spreadsheet would run.
+
+    Examples:
+        >>> from bayescrowd.io.file_tables import DelimitedText
+        >>> table = DelimitedText("x.csv", b"task,worker,label\n7,007,NA\n8,008,\n", ",")
+        >>> table.read(["task", "worker", "label"]).to_pydict()
+        {'task': [7, 8], 'worker': ['007', '008'], 'label': ['NA', None]}
+    """
+
+    source: str
+    data: bytes = field(repr=False)
+    delimiter: str
+    raw_cells: bool = False
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The fields of the header."""
+        try:
+            _, header = next(self._records())
+        except csv.Error as fault:
+            raise ValueError(f"{self.source}: row 1 is no header of a table ({fault})") from None
+        for name in header:
+            self._refuse_undecodable(name, 1, None)
+        return header
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """These columns, each as a dictionary of the distinct values."""
+        wanted = list(dict.fromkeys(names))
+        for name in wanted:
+            if self.columns.count(name) > 1:
+                raise ValueError(f"{self.source}: row 1: two columns are named {name!r}")
+        if self.data.count(b'"') % 2:
+            self._refuse_open_quote()
+        try:
+            table = self._parse(wanted)
+        except pa.ArrowInvalid as fault:
+            self._refuse_rows(wanted)
+            raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
+        columns = {name: _integers_if_canonical(table[name]) for name in wanted}
+        if not self.raw_cells:
+            columns = {name: unquoted_column(column) for name, column in columns.items()}
+        return pa.table(columns)
+
+    def row_number(self, position: int) -> int:
+        """Number of the row at a position, where the header is row 1 and blank lines count."""
+        try:
+            return next(islice(self._records(), position + 1, None))[0]
+        except csv.Error:  # fields beyond the csv module's limit; blank lines are rare
+            return position + 2
+
+    def _parse(self, names: list[str], block_size: int = _BLOCK_SIZE) -> pa.Table:
+        """These columns as text, with nulls for empty fields."""
+        try:
+            return pyarrow.csv.read_csv(
+                pa.BufferReader(arrow_copy(self.data)),
+                read_options=pyarrow.csv.ReadOptions(block_size=block_size),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=b'"' in self.data
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.large_string()),
+                    include_columns=names,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            )
+        except pa.ArrowInvalid as fault:
+            whole = min(len(self.data), 2**31 - 1)
+            if "straddling" not in str(fault) or block_size >= whole:
+                raise
+            return self._parse(names, whole)  # a row is longer than two blocks
+
+    def _records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Numbered rows; bytes that are not UTF-8 become lone surrogates."""
+        text = io.TextIOWrapper(
+            io.BytesIO(self.data), encoding="utf-8", errors="surrogateescape", newline=""
+        )
+        reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
+        for number, fields in enumerate(reader, 1):
+            if fields:
+                yield number, fields
+
+    def _refuse_rows(self, names: list[str]) -> None:
+        """Raise for the first ragged row, or the first of these columns' fields not in UTF-8."""
+        places = {self.columns.index(name): name for name in names}
+        with contextlib.suppress(csv.Error):  # a field beyond its limit: the fault stays unplaced
+            for number, fields in self._records():
+                if len(fields) != len(self.columns):
+                    raise ValueError(
+                        f"{self.source}: row {number} does not fit the header: expected "
+                        f"{len(self.columns)} fields, found {len(fields)}"
+                    )
+                for place, name in places.items():
+                    self._refuse_undecodable(fields[place], number, name)
+            if number == 1:
+                raise ValueError(f"{self.source}: there are no rows under the header")
+
+    def _refuse_undecodable(self, field: str, number: int, column: str | None) -> None:
+        if stray := re.search("[\udc80-\udcff]", field):
+            place = f"row {number}" + (f", column {column!r}" if column is not None else "")
+            raise ValueError(
+                f"{self.source}: {place}: byte 0x{ord(stray[0]) & 0xFF:02x} is not UTF-8; "
+                "expected text in UTF-8"
+            )
+
+    def _refuse_open_quote(self) -> None:
+        """Raise if a quoted field runs to the end of the file: it has swallowed rows."""
+        last = 0
+        try:
+            for number, _ in self._records(strict=True):
+                last = number
+        except csv.Error as fault:
+            if "unexpected end" in str(fault):
+                raise ValueError(
+                    f"{self.source}: row {last + 1}: a field opens a quote that is never closed"
+                ) from None
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """A table with one JSON object per line; a key that an object lacks is missing."""
+
+    source: str
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The keys of the first thousand objects."""
+        objects = islice(self._objects(), _SAMPLE)
+        return list(dict.fromkeys(key for _, row in objects for key in row))
+
+    def read(self, names: Sequence[str]) -> pd.DataFrame:
+        """These keys' values, in columns of Python objects."""
+        values: dict[str, list[Any]] = {name: [] for name in names}
+        for _, row in self._objects():
+            for name, column in values.items():
+                column.append(row.get(name))
+        return pd.DataFrame(values, dtype=object)
+
+    def row_number(self, position: int) -> int:
+        """Number of the line."""
+        return next(islice(self._lines(), position, None))[0]
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        for number, line in enumerate(io.BytesIO(self.data), 1):
+            if not line.isspace():
+                yield number, line
+
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, line in self._lines():
+            row = parse_json(line.rstrip(), f"{self.source}: row {number}")
+            if not isinstance(row, dict):
+                raise ValueError(
+                    f"{self.source}: row {number}: found a {type(row).__name__}; expected one "
+                    "JSON object per line"
+                )
+            yield number, row
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """A table in a Parquet file, an index written by pandas included."""
+
+    source: str
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names in the file's schema."""
+        return list(self._file.schema_arrow.names)
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """These columns with the types they have."""
+        try:
+            return self._file.read(columns=list(dict.fromkeys(names)))
+        except (pa.ArrowException, OSError) as fault:
+            raise self._damage(fault) from None
+
+    def row_number(self, position: int) -> int:
+        """Rows count from 1."""
+        return position + 1
+
+    @cached_property
+    def _file(self) -> Any:
+        from pyarrow.parquet import ParquetFile  # other formats are read without it
+
+        try:
+            return ParquetFile(pa.BufferReader(arrow_copy(self.data)))
+        except (pa.ArrowException, OSError) as fault:
+            raise self._damage(fault) from None
+
+    def _damage(self, fault: Exception) -> ValueError:
+        reason = str(fault).splitlines()[0]
+        return ValueError(f"{self.source}: truncated or damaged Parquet file ({reason})")
+
+
+@dataclass(frozen=True)
+class JsonArray:
+    """A table of flat JSON objects, parsed already; a key that an object lacks is missing."""
+
+    source: str
+    objects: list[dict[str, Any]] = field(repr=False)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The keys of all objects."""
+        return list(dict.fromkeys(key for row in self.objects for key in row))
+
+    def read(self, names: Sequence[str]) -> pd.DataFrame:
+        """These keys' values, in columns of Python objects."""
+        values = {name: [row.get(name) for row in self.objects] for name in names}
+        return pd.DataFrame(values, dtype=object)
+
+    def row_number(self, position: int) -> int:
+        """Objects count from 1."""
+        return position + 1
+
+
+FileTable = DelimitedText | JsonLines | JsonArray | Parquet
+"""Each has `source`, `columns`, `read(names)` and `row_number(position)`."""
+
+
+def find_column(
+    table: FileTable, role: str, given: str | None = None, *, option: str | None = None
+) -> str:
+    """The column given, else the only one whose name suits the role (`COLUMN_NAMES`).
+
+    Args:
+        table: the file.
+        role: a key of `COLUMN_NAMES`.
+        given: the column that the user names.
+        option: what the command line calls the argument that names it, if not `--role`.
+
+    Raises:
+        ValueError: there is no such column, or there are several.
+    """
+    columns = table.columns
+    naming = argument("label" if role == "truth" else role, option)
+    if given is not None:
+        if given in columns:
+            return given
+        raise ValueError(
+            f"{table.source}: no column {given!r} for the {role}; the columns are "
+            f"{comma_list(columns)}"
+        )
+    for names in COLUMN_NAMES[role]:
+        found = [column for column in columns if _simplified(column) in names]
+        if len(found) > 1:
+            raise ValueError(
+                f"{table.source}: the {role} may be in any of the columns {comma_list(found)}; "
+                f"choose one with {naming}"
+            )
+        if found:
+            return found[0]
+    expected = ", ".join(name for names in COLUMN_NAMES[role] for name in names)
+    raise ValueError(
+        f"{table.source}: no column for the {role}; the columns are {comma_list(columns)}; "
+        f"expected one of {expected}, or {naming} to name it"
+    )
+
+
+def parse_json(text: bytes, place: str) -> Any:
+    """Parse JSON; `place` goes in front of a message about text that is none."""
+    try:
+        return json.loads(text.decode())
+    except UnicodeDecodeError as fault:
+        stray = text[fault.start]
+        raise ValueError(
+            f"{place}: byte 0x{stray:02x} is not UTF-8; expected JSON in UTF-8"
+        ) from None
+    except json.JSONDecodeError as fault:
+        line = f"line {fault.lineno}, " if b"\n" in text else ""
+        raise ValueError(
+            f"{place}: no valid JSON at {line}character {fault.colno} ({fault.msg})"
+        ) from None
+    except RecursionError:
+        raise ValueError(
+            f"{place}: arrays or objects stand inside each other too deeply to be read"
+        ) from None
+    except ValueError:  # Python's guard against quadratic time in reading integers
+        raise ValueError(
+            f"{place}: an integer has more than {sys.get_int_max_str_digits():,} digits; expected "
+            "a shorter one, or text in quotes"
+        ) from None
+
+
+def _simplified(column: str) -> str:
+    """A name without case, separators and a final 'id': 'Worker ID' is 'worker'."""
+    return re.sub(r"[_\-\s]", "", column).casefold().removesuffix("id")
+
+
+def _integers_if_canonical(column: pa.ChunkedArray) -> pa.Array:
+    """Distinct values and indices; integers, if writing them again gives the same text."""
+    try:
+        integers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        integers = None
+    is_canonical = integers is not None and integers.cast(column.type).equals(column)
+    return (integers if is_canonical else column).combine_chunks().dictionary_encode()

@@ -1,0 +1,384 @@
+r"""Reading annotations and known labels from files and from labelling platforms' exports.
+
+`read_annotations` understands plain tables with a row per judgement (CSV, TSV, JSON lines,
+Parquet; text also gzipped) and what Mechanical Turk, Toloka and Label Studio export. A frame
+saved for crowd-kit, with columns task, worker and label, is such a plain table. `read_truth`
+reads known labels of tasks. A file that does not fit gets one line that names file, row,
+column and what was expected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable, Sequence
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int
+
+from bayescrowd.checks.parameters import validate_arguments
+from bayescrowd.data.annotations import Annotations, Duplicates
+from bayescrowd.data.truth import warn_of_tasks
+from bayescrowd.data.vocabulary import Where, argument, refuse_shared_column, shown, text_of
+from bayescrowd.io.file_tables import (
+    DelimitedText,
+    FileTable,
+    JsonLines,
+    Parquet,
+    file_contents,
+    find_column,
+)
+from bayescrowd.io.platform_exports import (
+    Judgements,
+    is_mturk,
+    is_toloka,
+    label_studio_judgements,
+    mturk_judgements,
+    toloka_judgements,
+)
+
+__all__ = ["Format", "KnownLabels", "read_annotations", "read_known_labels", "read_truth"]
+
+Format = Literal["csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"]
+
+_EXTENSIONS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+@validate_arguments
+def read_annotations(
+    path: str | os.PathLike[str],
+    format: Format | None = None,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    classes: Sequence[Any] | None = None,
+    duplicates: Duplicates = "keep",
+    raw_cells: bool = False,
+) -> Annotations:
+    r"""Read judgements from a file.
+
+    Args:
+        path: the file; '-' reads standard input. Gzipped text is unpacked.
+        format: what the file is. Without it the extension and the content decide: a CSV file
+            with `HITId`, `WorkerId` and `Answer.*` is taken for Mechanical Turk's, a table with
+            `ASSIGNMENT:worker_id` for Toloka's, a JSON array for Label Studio's.
+        task: name of the column of task ids. Without it: the platform's own, else the only
+            column with a usual name, such as task, item or question_id.
+        worker: likewise, such as worker, annotator or rater.
+        label: likewise, such as label, answer or response; the question of an export that has
+            several.
+        classes: the classes in order; without it the natural order of the labels found.
+        duplicates: what to do with repeated judgements of one task by one worker: 'keep' them
+            as data, raise an 'error', or take the 'first' or 'last' in the file.
+        raw_cells: keep the apostrophe before text of a CSV or TSV file that a spreadsheet would
+            take for a formula. Tables that bayescrowd writes have it, and it is otherwise removed:
+            `'=x` is read as `=x`.
+
+    Fields of CSV and TSV files are text, and only empty ones are missing; a column in which
+    all values are plain integers holds integers. Fields of a CSV file are separated by commas,
+    or by semicolons or tabs if its header has no comma.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file cannot be read as judgements.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bayescrowd as bc
+        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = path.write_text("item,rater,answer\n1,ann,cat\n1,bob,dog\n2,ann,dog\n")
+        >>> bc.read_annotations(path)
+        Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
+    """
+    source, data = file_contents(path)
+    chosen = _guessed_format(path, source, data) if format is None else format
+    names = (task, worker, label)
+    judgements = _judgements(chosen, source, data, *names, raw_cells=raw_cells)
+    frame = judgements.frame
+    if classes is not None and all(isinstance(name, str) for name in classes):
+        frame = _with_text(frame, judgements.label, classes)
+    return Annotations.from_frame(
+        frame,
+        judgements.task,
+        judgements.worker,
+        judgements.label,
+        classes,
+        duplicates,
+        source=source,
+        row_number=judgements.row_number,
+    )
+
+
+@validate_arguments
+def read_truth(
+    path: str | os.PathLike[str],
+    annotations: Annotations,
+    *,
+    task: str | None = None,
+    label: str | None = None,
+    name: str = "truth",
+    raw_cells: bool = False,
+) -> pd.Series:
+    r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
+
+    Tasks and classes are compared with those of the annotations as they are written, so that
+    the 7 of one file is the '7' of another. A missing label is passed over, and a task may be
+    listed again with the same label. Tasks without labels are left out and counted in a warning;
+    a class that nobody chose stays, as text, and is reported where it is used.
+
+    Args:
+        path: the file; '-' reads standard input.
+        annotations: the judgements whose tasks and classes these are.
+        task: name of the column of task ids; without it the only one with a usual name.
+        label: name of the column of labels; without it truth, gold or the like, else label.
+        name: what the result and the messages are called: 'truth' or 'gold'.
+        raw_cells: as for `read_annotations`.
+
+    Returns:
+        The labels, as the classes of the annotations, indexed by task in their order.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: no task is one of the annotations', or a task has two labels.
+
+    Warns:
+        TruthWarning: some of the tasks have no labels; how many.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bayescrowd as bc
+        >>> path = Path(tempfile.mkdtemp()) / "gold.csv"
+        >>> _ = path.write_text("task,gold\n1,dog\n")
+        >>> annotations = bc.Annotations.from_matrix([["dog", "cat"], ["cat", "dog"]])
+        >>> bc.read_truth(path, annotations, name="gold").to_dict()
+        {1: 'dog'}
+    """
+    found = read_known_labels(
+        path, annotations, task=task, label=label, name=name, raw_cells=raw_cells
+    )
+    return found.labels
+
+
+class KnownLabels(NamedTuple):
+    """Known labels of a file, matched with annotations."""
+
+    labels: pd.Series
+    """The labels by task."""
+    n_absent: int
+    """How many tasks of the file have no labels and are left out."""
+    n_unchosen: int
+    """How many of the labels are of a class that nobody chose."""
+
+    def counts(self) -> dict[str, int]:
+        """How well file and annotations fit, for machines."""
+        return {
+            "n_tasks": len(self.labels) + self.n_absent,
+            "n_without_labels": self.n_absent,
+            "n_unchosen_class": self.n_unchosen,
+        }
+
+
+def read_known_labels(
+    path: str | os.PathLike[str],
+    annotations: Annotations,
+    *,
+    task: str | None,
+    label: str | None,
+    name: str,
+    raw_cells: bool,
+) -> KnownLabels:
+    """As `read_truth`, with the number of tasks that are left out."""
+    source, data = file_contents(path)
+    chosen = _guessed_format(path, source, data)
+    if chosen == "label-studio":
+        raise ValueError(f"{source}: expected a table with a row per task, not a JSON array")
+    table = _file_table(chosen, source, data, raw_cells=raw_cells)
+    task_column = find_column(table, "task", task, option=f"--{name}-columns")
+    label_column = find_column(table, "truth", label, option=f"--{name}-columns")
+    refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
+    frame = table.read([task_column, label_column])
+    labels = _positions(table, frame, label_column, annotations.classes)
+    rows = np.flatnonzero(labels != _MISSING)
+    if not len(rows):
+        raise ValueError(f"{source}: column {label_column!r} holds no label at all")
+    tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
+    if (tasks == _MISSING).any():
+        row = int(rows[np.argmax(tasks == _MISSING)])
+        raise ValueError(
+            f"{_place(table, row, task_column)}: found nothing in the {name}; expected one of the "
+            f"{annotations.n_tasks:,} tasks of the annotations"
+        )
+    is_here = tasks >= 0
+    absent = pd.Index(
+        _pandas_column(frame, task_column).iloc[rows[~is_here]].map(_written).unique()
+    )
+    if not is_here.any():
+        raise ValueError(
+            f"{source}: none of its {len(absent):,} tasks (such as {shown(absent[0])}) is one "
+            f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
+            f"{shown(_written(annotations.tasks[0]))})"
+        )
+    rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
+    classes = annotations.classes
+    if (labels < 0).any():  # classes that nobody chose: as the file has them, behind the others
+        column = _pandas_column(frame, label_column).iloc[rows]
+        others, which = np.unique(column[labels < 0].map(_written), return_inverse=True)
+        labels[labels < 0] = len(classes) + which
+        classes = pd.Index([*classes, *others], dtype=object)
+    known = np.full(annotations.n_tasks, _MISSING)
+    known[tasks[::-1]] = labels[::-1]  # the first row of a task stays, and the others must agree
+    if (known[tasks] != labels).any():
+        clash = int(np.argmax(known[tasks] != labels))
+        raise ValueError(
+            f"{_place(table, int(rows[clash]), label_column)}: a second, different {name} for task "
+            f"{_written(annotations.tasks[tasks[clash]])!r}; expected one per task"
+        )
+    present = np.flatnonzero(known != _MISSING)
+    warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
+    labels_by_task = pd.Series(
+        classes.take(known[present]).array, index=annotations.tasks.take(present), name=name
+    )
+    n_unchosen = int((known[present] >= annotations.n_classes).sum())
+    return KnownLabels(labels_by_task, len(absent), n_unchosen)
+
+
+def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:
+    """The format by extension and content; without an extension by content alone."""
+    if data.startswith(b"PAR1"):
+        return "parquet"
+    name = PurePath(path).name.lower().removesuffix(".gz")
+    extension = PurePath(name).suffix
+    guess = _EXTENSIONS.get(extension)
+    if guess is None:
+        start = data[:4096].lstrip()[:1]
+        if extension not in ("", ".json"):
+            raise ValueError(
+                f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
+                f".json (text also with .gz), or {argument('format')} to say what the file is"
+            )
+        if start in (b"[", b"{"):
+            return "label-studio" if start == b"[" else "jsonl"
+        if extension == ".json":
+            raise ValueError(f"{source}: expected a JSON array, or a JSON object on each line")
+        guess = "csv"
+    if guess in ("csv", "tsv"):
+        columns = _file_table(guess, source, data).columns
+        if is_mturk(columns):
+            return "mturk"
+        if is_toloka(columns):
+            return "toloka"
+    return guess
+
+
+def _file_table(format: Format, source: str, data: bytes, *, raw_cells: bool = False) -> FileTable:
+    if format == "parquet":
+        return Parquet(source, data)
+    if format == "jsonl":
+        return JsonLines(source, data)
+    return _delimited(format, source, data, raw_cells=raw_cells)
+
+
+def _delimited(format: Format, source: str, data: bytes, *, raw_cells: bool) -> DelimitedText:
+    header = re.match(rb"[\r\n]*([^\r\n]*)", data)[1]  # type: ignore[index]
+    candidates = {"tsv": "\t", "toloka": "\t,;"}.get(format, ",;\t")
+    delimiter = next((d for d in candidates if d.encode() in header), candidates[0])
+    return DelimitedText(source, data, delimiter, raw_cells)
+
+
+def _judgements(
+    format: Format,
+    source: str,
+    data: bytes,
+    task: str | None,
+    worker: str | None,
+    label: str | None,
+    *,
+    raw_cells: bool,
+) -> Judgements:
+    if format == "label-studio":
+        return label_studio_judgements(source, data, task, worker, label)
+    if format in ("mturk", "toloka"):
+        read = mturk_judgements if format == "mturk" else toloka_judgements
+        return read(_delimited(format, source, data, raw_cells=raw_cells), task, worker, label)
+    table = _file_table(format, source, data, raw_cells=raw_cells)
+    names = (
+        find_column(table, "task", task),
+        find_column(table, "worker", worker),
+        find_column(table, "label", label),
+    )
+    return Judgements(table.read(names), *names, table.row_number)
+
+
+def _with_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
+    """The table with labels that are integers or truth values as text, to compare with classes."""
+    shown = {name.casefold(): name for name in classes}
+    yes, no = shown.get("true", "True"), shown.get("false", "False")
+    if isinstance(frame, pd.DataFrame):  # of Python objects, perhaps of several types
+
+        def text(value: Any) -> Any:
+            if isinstance(value, bool):
+                return yes if value else no
+            return str(value) if isinstance(value, int) else value
+
+        return frame.assign(**{label: frame[label].map(text, na_action="ignore")})
+    kind = frame[label].type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_boolean(kind):
+        texts = pc.if_else(frame[label].cast(kind), yes, no)
+    elif pa.types.is_integer(kind):
+        texts = frame[label].cast(kind).cast(pa.large_string()).dictionary_encode()
+    else:
+        return frame
+    return frame.set_column(frame.column_names.index(label), label, texts)
+
+
+_MISSING = -2
+
+
+def _positions(
+    table: FileTable, frame: Any, column: str, vocabulary: pd.Index
+) -> Int[np.ndarray, " row"]:
+    """Where each value stands in the vocabulary by its text; -1 unknown, -2 missing."""
+    series = _pandas_column(frame, column)
+    try:
+        codes, values = pd.factorize(series)
+    except TypeError:
+        row, bad = next((i, v) for i, v in enumerate(series) if not isinstance(v, Hashable))
+        raise ValueError(
+            f"{_place(table, row, column)}: found a {type(bad).__name__}; expected text, a number "
+            "or a truth value"
+        ) from None
+    is_truth_value = vocabulary.dtype == bool
+    place = {_written(value, is_truth_value): i for i, value in enumerate(vocabulary)}
+    texts = [_written(value, is_truth_value) for value in values]
+    found = [place.get(text, -1) if text.strip() else _MISSING for text in texts]
+    return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
+
+
+def _place(table: FileTable, position: int, column: str) -> str:
+    return f"{table.source}: row {table.row_number(position)}, column {column!r}"
+
+
+def _pandas_column(frame: Any, column: str) -> pd.Series:
+    return frame[column].to_pandas() if isinstance(frame, pa.Table) else frame[column]
+
+
+def _written(value: Any, is_truth_value: bool = False) -> str:
+    text = text_of(value)
+    return text.lower() if is_truth_value else text

@@ -1,0 +1,78 @@
+"""What the conditionals of crowd models share: counts of the labels, and their log density.
+
+Given the true classes, the parameters of these models are Dirichlet rows: the counts of the
+workers' answers are added to the concentrations of the prior.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from bayescrowd.models.dawid_skene import Labels
+
+__all__ = ["answer_counts", "class_counts", "coin_counts", "labels_log_joint", "vote_shares"]
+
+_N_STREAMS = 4
+"""Number of stretches of labels that are summed in turn; more gain nothing (rte, 8,000 labels)."""
+
+
+def vote_shares(labels: Labels, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
+    """Share of each class among an item's labels and one vote spread over all classes."""
+    votes = jnp.full((n_items, n_classes), 1 / n_classes).at[labels.item, labels.label].add(1.0)
+    return votes / votes.sum(axis=1, keepdims=True)
+
+
+def labels_log_joint(
+    confusion: Float[Array, "worker cls observed"],
+    prevalence: Float[Array, " cls"],
+    labels: Labels,
+    *,
+    n_items: int,
+) -> Float[Array, "item cls"]:
+    """The models' `label_log_joint`, several times as fast for labels sorted by item."""
+    n_workers, n_classes, n_observed = confusion.shape
+    rows = jnp.log(confusion).transpose(1, 0, 2).reshape(n_classes, n_workers * n_observed)
+    answer = _interleave(labels.worker * n_observed + labels.label, fill=0)
+    item = _interleave(labels.item, fill=n_items)
+    # Class by class: sums of numbers take half the time of sums of rows.
+    log_answers = jax.lax.map(
+        lambda row: jnp.zeros(n_items).at[item].add(row[answer], mode="drop"), rows
+    )
+    return jnp.log(prevalence) + log_answers.T
+
+
+def _interleave(codes: Int[Array, " label"], *, fill: int) -> Int[Array, " padded"]:
+    """Reorder codes that are sorted by item so that neighbours belong to different items.
+
+    Adding twice in a row to the same place waits for the memory, which takes three times as long.
+    """
+    padded = jnp.pad(codes, (0, -len(codes) % _N_STREAMS), constant_values=fill)
+    return padded.reshape(_N_STREAMS, -1).T.ravel()
+
+
+def class_counts(truth: Int[Array, " item"], n_classes: int) -> Float[Array, " cls"]:
+    """Number of items of each class."""
+    # Compared, not scattered: all items are added to a few numbers.
+    return (truth[:, None] == jnp.arange(n_classes)).sum(axis=0, dtype=jnp.float32)
+
+
+def answer_counts(
+    truth: Int[Array, " item"], labels: Labels, *, n_workers: int, n_classes: int
+) -> Float[Array, "worker cls cls"]:
+    """Number of times each worker gave each answer to items of each class.
+
+    Indexed [worker, true, observed].
+    """
+    # One index instead of three halves the time.
+    cell = (labels.worker * n_classes + truth[labels.item]) * n_classes + labels.label
+    counts = jnp.zeros(n_workers * n_classes * n_classes).at[cell].add(1.0)
+    return counts.reshape(n_workers, n_classes, n_classes)
+
+
+def coin_counts(
+    heads: Bool[Array, " label"], worker: Int[Array, " label"], n_workers: int
+) -> Float[Array, "worker coin"]:
+    """Number of heads and of tails of each worker, in this order."""
+    return jnp.zeros((n_workers, 2)).at[worker, jnp.where(heads, 0, 1)].add(1.0)

@@ -1,0 +1,195 @@
+"""A crowd's labels as samplers take them, and draws as users read them.
+
+`sample_posterior` knows of its data what a problem tells: this one for models of crowd labels,
+`bayescrowd.posterior.feature_adapter` for models of features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pandas as pd
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.posterior.alignment import Alignment, align_chains, complaints, renamed
+from bayescrowd.posterior.chains import Recording, Sizes
+from bayescrowd.posterior.container import Variable, dataset_of
+from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
+
+__all__ = ["CrowdProblem", "crowd_problem", "recording_statistics", "start_of", "trace_at_means"]
+
+
+class CrowdProblem(NamedTuple):
+    """A crowd model, its labels, and the names of its axes."""
+
+    model: ModuleType
+    """The model."""
+    ann: Annotations
+    """The labels as the user gave them."""
+    data: Labels
+    """The labels, coded."""
+    sizes: Sizes
+    """How much there is of everything."""
+    prior: Any
+    """The model's `Prior`."""
+    dims: dict[str, tuple[str, ...]]
+    """Names of the axes of each parameter."""
+
+    @property
+    def coords(self) -> dict[str, pd.Index]:
+        """The user's ids along each axis."""
+        ann = self.ann
+        return {
+            "task": ann.tasks,
+            "worker": ann.workers,
+            "cls": ann.classes,
+            "observed": ann.classes,
+        }
+
+    def first_probas(self, init: str | pd.DataFrame) -> Float[Array, "item cls"] | None:
+        """Probabilities of the classes that chains start from; None leaves them to the kernel."""
+        return start_of(init, self.ann.tasks, self.ann.classes)
+
+    def datasets(self, recording: Recording) -> tuple[dict[str, xr.Dataset], list[str]]:
+        """All groups but the predictive ones, and what a user has to be warned of."""
+        can_rename = "confusion" in self.model.Params._fields
+        alignment = align_chains(recording.agreement, can_rename=can_rename)
+        groups = self._groups(recording, alignment)
+        named = {name: dataset_of(group, coords=self.coords) for name, group in groups.items()}
+        return named, complaints(alignment)
+
+    def predictive(
+        self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset
+    ) -> dict[str, xr.Dataset]:
+        """Draws from the prior, and labels drawn with them and with evenly spaced draws."""
+        key_prior, key_posterior = jax.random.split(rng_key)
+        design = (self.data.item, self.data.worker)
+        params, label = prior_predictive(
+            key_prior, design, self.prior, model=self.model, sizes=self.sizes
+        )
+        prior = {
+            name: (("chain", "draw", *dims), params[name][None]) for name, dims in self.dims.items()
+        }
+        chosen = evenly_spaced(posterior.sizes["chain"], posterior.sizes["draw"])
+        picked = {name: posterior[name].to_numpy()[:, chosen] for name in self.dims}
+        predicted = posterior_predictive(
+            key_posterior, design, picked, model=self.model, n_items=self.sizes.n_items
+        )
+        return {
+            "prior": dataset_of(prior, coords=self.coords),
+            "prior_predictive": dataset_of({"label": self._label_draws(label[None])}),
+            "posterior_predictive": dataset_of(
+                {"label": self._label_draws(predicted)}, coords={"draw": chosen}
+            ),
+        }
+
+    def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
+        params: dict[str, Variable] = {}
+        for name, site_dims in self.dims.items():
+            dims = ("chain", "draw", *site_dims)
+            params[name] = (dims, renamed(recording.params[name], dims, alignment.naming))
+        label_mean = renamed(recording.label_mean, ("chain", "task", "cls"), alignment.naming)
+        groups: dict[str, dict[str, Variable]] = {
+            "posterior": params,
+            "label_posterior": {"probability": (("chain", "task", "cls"), label_mean)},
+            "sample_stats": recording_statistics(recording),
+            "alignment": {
+                "naming": (("chain", "cls"), alignment.naming),
+                "is_renamed": (("chain",), alignment.is_renamed),
+                "unstable": (("chain",), alignment.unstable),
+                "kappa": (("chain",), alignment.kappa),
+            },
+            "observed_data": {"label": (("judgement",), self.ann.label_codes)},
+            "constant_data": {
+                "task_code": (("judgement",), self.ann.task_codes),
+                "worker_code": (("judgement",), self.ann.worker_codes),
+            },
+        }
+        if recording.log_likelihood is not None:
+            values = recording.log_likelihood
+            groups["log_likelihood"] = {"labels": (("chain", "draw", "task"), values)}
+        return groups
+
+    def _label_draws(self, label: Int[np.ndarray, "chain draw label"]) -> Variable:
+        """Codes of drawn labels in the smallest integers that hold them."""
+        codes = label.astype(np.min_scalar_type(-self.ann.n_classes))
+        return ("chain", "draw", "judgement"), codes
+
+
+def crowd_problem(model: ModuleType, data: Any, prior: Any) -> CrowdProblem:
+    """Code the labels of `Annotations` or a table and check the prior."""
+    ann = as_annotations(data)
+    labels = Labels(
+        *(jnp.asarray(codes) for codes in (ann.task_codes, ann.worker_codes, ann.label_codes))
+    )
+    sizes = Sizes(n_items=ann.n_tasks, n_workers=ann.n_workers, n_classes=ann.n_classes)
+    return CrowdProblem(model, ann, labels, sizes, prior, _dims_of_sites(model, prior))
+
+
+def recording_statistics(recording: Recording) -> dict[str, Variable]:
+    """What the sampler reports of each draw."""
+    statistics = dict(recording.statistics)
+    statistics["marginal_log_likelihood"] = statistics.pop("log_likelihood")
+    return {name: (("chain", "draw"), values) for name, values in statistics.items()}
+
+
+def start_of(
+    init: str | pd.DataFrame, tasks: pd.Index, classes: pd.Index
+) -> Float[Array, "item cls"] | None:
+    """Probabilities that chains start from, by what the user asked for; None if by the votes."""
+    if isinstance(init, pd.DataFrame):
+        probas = init.reindex(index=tasks, columns=classes).to_numpy(float)
+        if not np.isfinite(probas).all() or (probas < 0).any() or (probas.sum(axis=1) <= 0).any():
+            raise ValueError("init: expected a probability for each task and class of the labels")
+        return jnp.asarray(probas)
+    if init == "random":
+        return jnp.full((len(tasks), len(classes)), 1 / len(classes))
+    if init == "votes":
+        return None
+    raise ValueError(f"init={init!r}: expected 'votes', 'random' or a table of probabilities")
+
+
+def _dims_of_sites(model: ModuleType, prior: Any) -> dict[str, tuple[str, ...]]:
+    """Names of each parameter's axes, read off the model's plates on a tiny case.
+
+    The prior is checked on the way: NumPyro refuses distributions without a density.
+    """
+    tiny = Labels(*(jnp.zeros(1, int) for _ in range(3)))
+    sizes = {"n_items": 1, "n_workers": 1, "n_classes": 2, "prior": prior}
+    trace = trace_at_means(model, tiny, sizes)
+    return {name: _dims_of_site(trace[name]) for name in model.Params._fields}
+
+
+def trace_at_means(model: ModuleType, tiny: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The model's sites on a tiny case, every parameter at its prior mean.
+
+    Raises:
+        ValueError: the prior gives no distribution.
+    """
+    try:
+        with numpyro.validation_enabled():
+            at_means = numpyro.handlers.substitute(model.model, substitute_fn=_mean_of_site)
+            return dict(numpyro.handlers.trace(at_means).get_trace(tiny, **arguments))
+    except ValueError as error:
+        prior = arguments["prior"]
+        raise ValueError(f"prior={prior} gives no distribution: {error}") from error
+
+
+def _mean_of_site(site: Mapping[str, Any]) -> Any:
+    return site["fn"].mean if site["type"] == "sample" and not site["is_observed"] else None
+
+
+def _dims_of_site(site: Mapping[str, Any]) -> tuple[str, ...]:
+    plates = [frame.name for frame in sorted(site["cond_indep_stack"], key=lambda f: f.dim)]
+    # A row of probabilities beside a worker or a true class is one of answers.
+    rows = ["observed" if plates else "cls"] * site["fn"].event_dim
+    return tuple("task" if name == "item" else name for name in [*plates, *rows])

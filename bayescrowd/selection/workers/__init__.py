@@ -1,0 +1,7 @@
+"""Ranking and selecting workers, or any discrete features, without truth.
+
+* `mutual_information`: `MutualInformationSelector`, by pairwise mutual information.
+* `class_information`: what each feature says about the hidden class, on held-out items.
+* `subsets`: the subset of features with the most information among themselves.
+* `selective_dawid_skene`: `SelectiveDawidSkene`, on the workers who carry information.
+"""

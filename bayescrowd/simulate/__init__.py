@@ -1,0 +1,21 @@
+"""Simulated crowds with known truth.
+
+* `assignment`: which worker judges which task.
+* `confusions`: confusion matrices of honest workers, spammers and adversaries.
+* `crowds`: labels drawn from such matrices.
+* `hard_tasks`: tasks on which many workers err together.
+"""
+
+from bayescrowd.simulate.crowds import crowd as crowd
+from bayescrowd.simulate.crowds import full_confusion_crowd as full_confusion_crowd
+from bayescrowd.simulate.crowds import one_coin_crowd as one_coin_crowd
+from bayescrowd.simulate.crowds import sparse_crowd as sparse_crowd
+from bayescrowd.simulate.hard_tasks import with_hard_items as with_hard_items
+
+__all__ = [
+    "crowd",
+    "full_confusion_crowd",
+    "one_coin_crowd",
+    "sparse_crowd",
+    "with_hard_items",
+]

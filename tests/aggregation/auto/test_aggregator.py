@@ -1,0 +1,303 @@
+"""The default: its figures on public crowds, its promises, and crowds it is meant to survive."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescrowd as bc
+from bayescrowd.aggregation.auto import aggregator as auto
+from bayescrowd.aggregation.auto import pool
+from bayescrowd.aggregation.auto.pool import POOL, fit_members
+from bayescrowd.aggregation.shrunken.rows import by_class
+from bayescrowd.aggregation.votes import vote_shares
+from bayescrowd.aggregation.worker_label_pairs import Symbols
+
+SIMPLE = (bc.MajorityVote, bc.OneCoinDawidSkene, bc.DawidSkene)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return bc.simulate.crowd(150, 12, 3, labels_per_task=5, accuracy=0.7, spammers=0.2, seed=4)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return bc.AutoAggregator().fit(data.annotations)
+
+
+# What it is.
+
+
+def test_the_answer_is_the_tempered_average_of_models_and_votes(data, fitted):
+    ann = data.annotations
+    symbols = Symbols(ann)
+    votes = vote_shares(ann, symbols.fixed)
+    fits = fit_members(POOL, symbols, votes, n_iter=50, tol=1e-4)
+    weights = fitted.scores_["weight"]
+    average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
+    z = fitted.scores_["z"]
+    temperature = 1.6 + 0.1 * (z["difficulty"] - z.drop("difficulty").max())
+    assert 1 < temperature < 1.6
+    mixed = (0.97 * average + 0.03 * votes) ** (1 / temperature)
+    np.testing.assert_allclose(fitted.probas_, mixed / mixed.sum(axis=1, keepdims=True))
+    assert fitted.weights_["votes"] == pytest.approx(0.03)
+    assert fitted.weights_.sum() == pytest.approx(1)
+    np.testing.assert_allclose(fitted.weights_.drop("votes"), 0.97 * weights)
+
+
+def test_new_tasks_with_the_same_labels_have_the_same_answer(data, fitted):
+    frame = data.annotations.to_frame().assign(task=lambda table: table["task"] + 1000)
+    probas = fitted.predict_proba(frame)
+    # The rows of the last iteration, without the one that follows: close, not equal.
+    np.testing.assert_allclose(probas, fitted.probas_, atol=0.01)
+
+
+def test_scores_and_reasons(fitted):
+    scores = fitted.scores_
+    assert list(scores.index) == [member.name for member in POOL]
+    best = scores["score"].idxmax()
+    assert scores.loc[best, "below_best"] == 0
+    others = scores.drop(best)
+    assert (others["standard_error"] > 0).all()
+    np.testing.assert_allclose(others["z"], -others["below_best"] / others["standard_error"])
+    assert scores["weight"].sum() == pytest.approx(1)
+    start = "Enough labels per worker (65 in the median): the answer rests on "
+    assert fitted.why_.startswith(start)
+    story = next(member.story for member in POOL if member.name == best)
+    assert fitted.why_.endswith(f"Withheld labels are foreseen best if {story}.")
+
+
+def test_a_single_task_has_its_reasons():
+    alone = bc.AutoAggregator().fit(bc.Annotations.from_matrix([list("aab")]))
+    assert alone.labels_.to_list() == ["a"]
+    assert alone.why_.endswith(". Withheld labels say nothing about the models.")
+
+
+def test_aggregate_is_the_default_method(data, fitted):
+    est = bc.aggregate(data.annotations.to_frame(), seed=3)
+    assert isinstance(est, bc.AutoAggregator)
+    assert est.seed == 3
+    pd.testing.assert_frame_equal(est.probas_, fitted.probas_)
+
+
+# Figures.
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("bluebird", 10.19),
+        ("rte", 7.25),
+        ("dog", 15.9),
+        pytest.param("trec", 29.7, marks=pytest.mark.slow),
+    ],
+)
+def test_errors_on_public_crowds(published, name, error):
+    data = published(name)
+    model = bc.AutoAggregator().fit(data.annotations)
+    assert 100 * bc.metrics.error_rate(model.probas_, data.truth) < error + 0.005
+
+
+# Invariants.
+
+
+@pytest.mark.parametrize("column", ["task", "label"])
+def test_names_of_tasks_and_classes_change_nothing(data, fitted, column):
+    frame = data.annotations.to_frame()
+    largest = int(frame[column].max())
+    renamed = bc.AutoAggregator().fit(frame.assign(**{column: largest - frame[column]}))
+    probas = renamed.probas_.to_numpy()
+    probas = probas[::-1] if column == "task" else probas[:, ::-1]
+    # Sums in another order round differently.
+    np.testing.assert_allclose(fitted.probas_, probas, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_small_crowds_under_other_names_and_in_another_order(seed):
+    """Few workers and classes: many tasks look alike, and some classes could change places."""
+    rng = np.random.default_rng(seed)
+    n_tasks, n_workers, n_classes = rng.integers([2, 1, 2], [20, 5, 4])
+    cells = rng.permutation(n_tasks * n_workers)[: rng.integers(n_tasks, n_tasks * n_workers + 1)]
+    task, worker = np.divmod(cells, n_workers)
+    label = (task + (rng.random(len(task)) < 0.3)) % n_classes
+    fits = []
+    for names in (
+        (n_tasks, n_workers, n_classes),
+        map(rng.permutation, (n_tasks, n_workers, n_classes)),
+    ):
+        tasks, workers, classes = (np.arange(n) if np.ndim(n) == 0 else n for n in names)
+        frame = pd.DataFrame(
+            {"task": tasks[task], "worker": workers[worker], "label": classes[label]}
+        )
+        ann = bc.Annotations.from_frame(
+            frame.sample(frac=1, random_state=seed), classes=range(n_classes)
+        )
+        probas = bc.AutoAggregator(n_iter=8).fit(ann).probas_
+        fits.append(probas.loc[tasks[np.unique(task)], classes].to_numpy())
+    np.testing.assert_allclose(*fits, atol=1e-7)
+
+
+@pytest.mark.parametrize("counts", [(3, 3, 3), (4, 4, 1), (7, 7, 6), (2, 2, 0)])
+def test_order_does_not_matter_where_classes_could_change_places(counts):
+    """One worker and as many tasks of two classes: half of the tasks look like the others."""
+    label = np.repeat([0, 1, 2], counts)
+    n_tasks = len(label)
+    answers = []
+    for order in (np.arange(n_tasks), np.random.default_rng(0).permutation(n_tasks)):
+        ann = bc.Annotations.from_matrix(label[order][:, None], classes=range(3))
+        answers.append(bc.AutoAggregator().fit(ann).probas_.to_numpy()[np.argsort(order)])
+    np.testing.assert_allclose(*answers, atol=1e-7)
+
+
+def test_models_that_foresee_alike_keep_their_prior_weights():
+    """Two tasks with a label each: what is left between models is rounding."""
+    ann = bc.Annotations.from_frame(
+        pd.DataFrame({"task": [0, 1], "worker": [1, 0], "label": [2, 0]}), classes=range(3)
+    )
+    scores = bc.AutoAggregator().fit(ann).scores_
+    assert (scores["standard_error"] < 1e-12).any()
+    assert (scores.loc[scores["standard_error"] < 1e-12, "z"] == 0).all()
+
+
+def test_a_large_crowd_is_judged_by_a_sample(monkeypatch):
+    data = bc.simulate.crowd(1200, 20, 2, labels_per_task=5, accuracy=0.75, seed=2)
+    whole = bc.AutoAggregator().fit(data.annotations)
+    monkeypatch.setattr(auto, "LARGE", 3000)
+    monkeypatch.setattr(auto, "CHOICE_LABELS", 1500)
+    frame = data.annotations.to_frame()
+    sampled = bc.AutoAggregator().fit(frame)
+    assert (sampled.weights_.drop("votes") > 0).sum() <= auto.MOST_MODELS
+    assert (sampled.labels_ == whole.labels_).mean() > 0.97
+    shuffled = frame.assign(worker=99 - frame["worker"], task=5000 - frame["task"])
+    other = bc.AutoAggregator().fit(shuffled.sample(frac=1, random_state=0))
+    np.testing.assert_allclose(sampled.probas_, other.probas_.iloc[::-1], atol=1e-7)
+
+
+def test_matrices_are_made_when_they_are_read_and_have_the_likelihood():
+    fresh = bc.AutoAggregator(n_iter=2).fit(bc.simulate.crowd(30, 5, seed=0).annotations)
+    assert "confusions_" not in vars(fresh)
+    rows = fresh.confusions_.to_numpy().reshape(5, 2, 2)
+    ann = fresh._annotations
+    joint = np.tile(np.log(fresh.priors_.to_numpy()), (30, 1))
+    for task, worker, label in zip(ann.task_codes, ann.worker_codes, ann.label_codes, strict=True):
+        joint[task] += np.log(rows[worker, :, label])
+    expected = np.log(np.exp(joint).sum(axis=1)).sum()
+    assert fresh.log_likelihood_ == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_wide_crowds_need_no_table_of_workers_by_classes_squared():
+    """1,000 workers, 150 classes: their matrices have 22 million entries, the labels are 900."""
+    data = bc.simulate.one_coin_crowd(300, 1000, 150, labels_per_task=3, accuracy=0.8, seed=0)
+    tracemalloc.start()
+    bc.AutoAggregator(n_iter=1).fit(data.annotations)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # What one table of all matrices would take, in bytes.
+    assert peak < 8 * 1000 * 150**2 / 2
+
+
+# The crowds it is meant to survive.
+
+
+def regret(data, model):
+    """Error in points above the best of the simple methods, which takes the truth to choose."""
+    errors = [
+        100 * bc.metrics.error_rate(method.fit(data.annotations).probas_, data.truth)
+        for method in (model, *(simple() for simple in SIMPLE))
+    ]
+    return errors[0] - min(errors[1:])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "hard negatives",
+        pytest.param("adversaries", marks=pytest.mark.slow),
+        pytest.param("low sensitivity", marks=pytest.mark.slow),
+    ],
+)
+def test_regret_is_small_on_very_different_crowds(kind):
+    rare = {"prevalence": [0.88, 0.12], "labels_per_task": 5, "activity": 0.8}
+    if kind == "hard negatives":
+        easy = bc.simulate.crowd(1000, 50, 2, accuracy=0.85, concentration=15, **rare, seed=1)
+        data = bc.simulate.with_hard_items(easy, share=[0.3, 0.05], pull=0.4, seed=1)
+    elif kind == "adversaries":
+        data = bc.simulate.crowd(
+            600, 40, 2, labels_per_task=7, spammers=0.2, adversaries=0.15, accuracy=0.8, seed=1
+        )
+    else:
+        matrix = np.array([[0.85, 0.15], [0.5, 0.5]])
+        confusions = np.tile(matrix, (40, 1, 1))
+        data = bc.simulate.full_confusion_crowd(
+            800, 40, 2, confusions=confusions, labels_per_task=7, prevalence=[0.6, 0.4], seed=1
+        )
+    assert regret(data, bc.AutoAggregator()) < 3
+
+
+def test_models_that_may_collapse_wait_for_labels(published, monkeypatch):
+    """web with two labels per task: two models put most tasks into the commonest class."""
+    web = published("web")
+    frame = web.annotations.to_frame().sample(frac=1, random_state=0)
+    ann = bc.Annotations.from_frame(frame.groupby("task").head(2), classes=[1, 2, 3, 4, 5])
+    symbols = Symbols(ann)
+    fits = fit_members(POOL, symbols, vote_shares(ann, symbols.fixed), n_iter=50, tol=1e-4)
+    for member in POOL:
+        calls = by_class(fits[member.name].posterior, ann.n_classes).mean(axis=0)
+        assert (calls.max() > 0.5) == member.may_collapse
+        few, many = member.prior_weight(5_000, 2_500), member.prior_weight(50_000, 2_500)
+        assert few < 0.1 * member.weight or not member.may_collapse
+        assert many > 0.9 * member.weight
+    waiting = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
+    monkeypatch.setattr(pool, "HALF_LABELS_PER_TASK", 1e-3)
+    eager = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
+    # Two standard errors, if the two call one of five of the 2,653 tasks differently.
+    assert waiting < eager - 0.018
+
+
+def test_tasks_that_split_the_votes_are_not_all_called_the_rare_class(published):
+    """trec without most tasks of class 1: a tenth is of it, and Dawid–Skene calls a third so."""
+    trec = published("trec")
+    left_out = np.random.default_rng([0, 3]).random(len(trec.truth)) < 0.85
+    tasks = trec.truth.index[~(left_out & (trec.truth == 1))]
+    ann = trec.annotations.select_tasks(tasks)
+    auto_error, coin_error, dawid_skene_error = (
+        100 * bc.metrics.error_rate(method.fit(ann).probas_, trec.truth[tasks])
+        for method in (bc.AutoAggregator(), bc.OneCoinDawidSkene(tol=0, n_iter=50), bc.DawidSkene())
+    )
+    assert dawid_skene_error > coin_error + 15
+    assert auto_error < coin_error + 4
+
+
+def test_hard_tasks_warm_the_probabilities():
+    easy = bc.simulate.crowd(800, 30, 2, labels_per_task=8, accuracy=0.8, seed=3)
+    hard = bc.simulate.with_hard_items(easy, share=0.4, pull=0.5, expertise=0.5, seed=3)
+    cool, warm = (bc.AutoAggregator().fit(d.annotations).temperature_ for d in (easy, hard))
+    assert 1 <= cool < 1.6 < warm <= 2.5
+
+
+def test_probabilities_mean_more_than_those_of_dawid_and_skene():
+    easy = bc.simulate.crowd(1000, 50, 2, labels_per_task=6, accuracy=0.85, seed=2)
+    data = bc.simulate.with_hard_items(easy, share=0.35, pull=0.5, seed=2)
+    ours, theirs = (
+        method.fit(data.annotations).probas_ for method in (bc.AutoAggregator(), bc.DawidSkene())
+    )
+    for measure in (bc.metrics.expected_calibration_error, bc.metrics.log_loss):
+        assert measure(ours, data.truth) < 0.8 * measure(theirs, data.truth)
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match="n_iter=0: expected at least 1"):
+        bc.AutoAggregator(n_iter=0).fit(bc.Annotations.from_matrix([list("ab"), list("bb")]))
+
+
+def test_workers_look_as_good_as_they_are() -> None:
+    crowd = bc.simulate.crowd(1500, 20, 3, labels_per_task=8, accuracy=0.8, seed=5)
+    quality = bc.AutoAggregator().fit(crowd.annotations).worker_quality_
+    frame = crowd.annotations.to_frame()
+    is_right = frame["label"] == frame["task"].map(crowd.truth)
+    found = is_right.groupby(frame["worker"]).mean()
+    # 600 labels each: what remains are the tasks that are called wrongly, 1 % of them
+    assert (quality["accuracy"] - found).abs().max() < 0.03

@@ -1,0 +1,75 @@
+"""Credibility: equation 1 by integration, its thresholds, and the other measures."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from bayescrowd.budgeted.beliefs.credibility import credibility, delta_of, thresholds
+from bayescrowd.budgeted.space import FeatureSpace
+
+ROWS = np.array([[3.0, 2.0, 5.0], [1.0, 1.0, 12.0]])
+WEIGHTS = np.array([0.7, 0.3])
+
+
+def test_equation_1_by_integration():
+    expected = 0.0
+    for row, weight in zip(ROWS, WEIGHTS, strict=True):
+        for a in row:
+            mean = a / row.sum()
+            density = stats.beta(a, row.sum() - a).pdf
+            mass, _ = integrate.quad(density, max(mean - 0.05, 0), min(mean + 0.05, 1))
+            expected += weight / 3 * mass
+    assert credibility(ROWS, WEIGHTS) == pytest.approx(expected, rel=1e-7)
+
+
+def test_values_of_the_notes_before_any_answer():
+    # uniform priors: about .40 with ten values, .10 with two
+    one = np.ones(1)
+    assert credibility(np.ones((1, 2)), one) == pytest.approx(0.10, abs=1e-9)
+    assert credibility(np.ones((1, 10)), one) == pytest.approx(0.40, abs=0.02)
+
+
+def test_variance_by_hand_and_hdi_by_search():
+    draws = stats.beta(3, 7)
+    expected = 1 - 4 * np.mean([stats.beta(a, 10 - a).var() for a in ROWS[0]])
+    found = credibility(ROWS[:1], np.ones(1), measure="variance")
+    assert found == pytest.approx(expected, rel=1e-9)
+    tails = np.linspace(0, 0.05, 20_001)
+    width = (draws.ppf(tails + 0.95) - draws.ppf(tails)).min()
+    found = credibility(np.array([[3.0, 7.0]]), np.ones(1), measure="hdi")
+    assert found == pytest.approx(1 - width, abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["interval", "variance", "hdi"])
+def test_rises_with_the_number_of_answers(measure):
+    known = [credibility(n * ROWS, WEIGHTS, measure=measure) for n in (1, 2, 4, 50, 1000)]
+    assert (np.diff(known) > 0).all()
+    assert known[0] >= 0
+    assert known[-1] <= 1
+
+
+def space(**features):
+    return FeatureSpace(classes=["a", "b"], features=features, prior=[0.8, 0.2])
+
+
+def test_thresholds_are_the_credibility_at_b_over_n_and_b_over_k():
+    both = space(x=[0, 1], y=[0, 1, 2, 3])
+    limits = thresholds(both, budget=80, n_features=1)
+    for f, width in enumerate((2, 4)):
+        for n, found in ((40, limits.lower), (80, limits.upper)):
+            rows = 1 + n * np.array([[0.8], [0.2]]) / width * np.ones(width)
+            assert found[f] == pytest.approx(1 - credibility(rows, both.class_prior))
+    assert (limits.upper < limits.lower).all()
+
+
+def test_queries_of_several_labels_buy_fewer_observations():
+    one = thresholds(space(x=[0, 1]), budget=20, n_features=1)
+    five = thresholds(space(x=[0, 1]), budget=100, n_features=1, labels_per_query=5)
+    np.testing.assert_allclose(one, five)
+
+
+def test_rules_for_delta():
+    limits = thresholds(space(x=[0, 1], y=[0, 1, 2]), budget=60, n_features=1)
+    np.testing.assert_allclose(delta_of("midpoint", limits), (limits.lower + limits.upper) / 2)
+    assert (delta_of("printed", limits) < 0).all()  # hence nothing is ever credible
+    assert delta_of(0.25, limits).tolist() == [0.25, 0.25]

@@ -1,0 +1,119 @@
+"""Beliefs of naive Bayes: conjugacy, exact draws, and the channel that the classifier reads."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayescrowd.budgeted.beliefs.naive_bayes import (
+    ChannelReader,
+    NaiveBayesBelief,
+    first_majority,
+    majority_shares,
+)
+from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.models import naive_bayes
+
+SPACE = FeatureSpace(classes=["a", "b"], features={"x": [0, 1, 2], "y": [0, 1]}, strength=0.5)
+
+
+def seen():
+    belief = NaiveBayesBelief(SPACE)
+    for feature, cls, value in [(0, 0, 1), (0, 0, 1), (0, 1, 2), (1, 1, 0)]:
+        belief.observe(feature, cls, (value,))
+    return belief
+
+
+def test_the_papers_update():
+    belief = NaiveBayesBelief(FeatureSpace(classes=["yes", "no"], features={"x": list("abc")}))
+    for value in (0, 0, 1, 2, 2, 2, 2):
+        belief.observe(0, 0, (value,))
+    assert belief.rows(0)[0][0].tolist() == [3, 2, 5]
+    belief.observe(0, 0, (1,))
+    assert belief.rows(0)[0][0].tolist() == [3, 3, 5]
+
+
+def test_concentrations_are_the_models_with_counts_added():
+    prior = naive_bayes.conditional_concentration(
+        naive_bayes.Prior(conditional=0.5), n_classes=2, n_values=(3, 2)
+    )
+    counts = np.zeros((2, 2, 3))
+    counts[0, 0, 1], counts[0, 1, 2], counts[1, 1, 0] = 2, 1, 1
+    for f, width in enumerate((3, 2)):
+        expected = (np.asarray(prior) + counts)[f, :, :width]
+        np.testing.assert_allclose(seen().rows(f)[0], expected, rtol=1e-6)
+
+
+def test_draws_have_the_moments_of_a_dirichlet():
+    belief, rng = seen(), np.random.default_rng(0)
+    draws = np.stack([belief.draw(rng) for _ in range(1_000)])
+    assert (draws[:, 1, :, 2] == 0).all()
+    np.testing.assert_allclose(draws.sum(axis=-1), 1, rtol=1e-12)
+    for f, width in enumerate((3, 2)):
+        for y, row in enumerate(belief.rows(f)[0]):
+            known = stats.dirichlet(row)
+            found = draws[:, f, y, :width]
+            # a mean or second moment of 1,000 draws has a standard error below .5 / sqrt(1000)
+            np.testing.assert_allclose(found.mean(axis=0), known.mean(), atol=4 * 0.016)
+            second = known.var() + known.mean() ** 2
+            np.testing.assert_allclose((found**2).mean(axis=0), second, atol=4 * 0.016)
+            np.testing.assert_allclose(belief.mean()[f, y, :width], known.mean(), rtol=1e-12)
+
+
+def test_a_tiny_prior_does_not_divide_by_zero():
+    space = FeatureSpace(classes=["a", "b"], features={"x": [0, 1]}, strength=1e-4)
+    rng = np.random.default_rng(0)
+    draws = np.stack([NaiveBayesBelief(space).draw(rng) for _ in range(50)])
+    np.testing.assert_allclose(draws.sum(axis=-1), 1)
+
+
+def test_a_table_at_once_is_the_same_as_one_by_one():
+    rng = np.random.default_rng(1)
+    target = rng.integers(0, 2, 40)
+    labels = np.stack([rng.integers(-1, 3, (40, 3)), rng.integers(-1, 2, (40, 3))], axis=1)
+    at_once, singly = NaiveBayesBelief(SPACE), NaiveBayesBelief(SPACE)
+    at_once.observe_all(target, labels)
+    for y, row in zip(target, labels, strict=True):
+        for f in range(2):
+            said = tuple(int(v) for v in row[f] if v >= 0)
+            if said:
+                singly.observe(f, int(y), said)
+    for f in range(2):
+        np.testing.assert_allclose(at_once.rows(f)[0], singly.rows(f)[0])
+
+
+def test_majorities_by_hand():
+    labels = np.array([[0, 0, 1], [2, 1, 0], [-1, -1, -1], [1, -1, 1]])
+    expected = [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 0], [0, 1, 0]]
+    np.testing.assert_allclose(majority_shares(labels, 3), expected)
+    expected[1] = [0, 0, 1]
+    np.testing.assert_allclose(first_majority(labels, 3), expected)
+
+
+def test_the_first_named_of_tied_labels_is_any_of_them_alike():
+    labels = np.random.default_rng(0).integers(0, 3, (4_000, 5))
+    shared, first = majority_shares(labels, 3), first_majority(labels, 3)
+    assert (shared.max(axis=1) < 1).mean() == pytest.approx(0.37, abs=0.03)  # 90 of 243 tie
+    assert set(first.sum(axis=1)) == {1.0}
+    assert (shared[first == 1] > 0).all()
+    # 1,500 ties of two: a standard error of half the root of their number, four of them
+    np.testing.assert_allclose(first.sum(axis=0), shared.sum(axis=0), atol=4 * 0.5 * 1_500**0.5)
+
+
+def test_a_reader_looks_values_up_and_ignores_missing_ones():
+    reader = ChannelReader(np.array([[0.9, 0.1], [0.3, 0.7]]), majority_shares)
+    read = np.exp(reader.log_likelihood(np.array([[1], [-1], [0]])))
+    np.testing.assert_allclose(read, [[0.1, 0.7], [1, 1], [0.9, 0.3]])
+    several = np.exp(reader.log_likelihood(np.array([[1, 1, 0], [0, 1, -1], [-1, -1, -1]])))
+    np.testing.assert_allclose(several, [[0.1, 0.7], [0.5, 0.5], [1, 1]])
+
+
+@pytest.mark.parametrize("estimate", ["mean", "map"])
+def test_readers_follow_slots_to_values(estimate):
+    # the feature's third value was seen first: slot 0 belongs to value 2
+    belief = NaiveBayesBelief(FeatureSpace(classes=["a", "b"], features={"x": list("pqr")}))
+    for _ in range(3):
+        belief.observe(0, 0, (0,))
+    reader = belief.reader(0, np.array([1, 2, 0]), estimate)
+    expected = {"mean": [1 / 6, 1 / 6, 4 / 6], "map": [0, 0, 1]}[estimate]
+    np.testing.assert_allclose(reader.channel[0], expected)
+    np.testing.assert_allclose(reader.channel[1], 1 / 3)

@@ -1,0 +1,124 @@
+"""BudgetedSelection: its value by brute force, its gains, classes, stops and batches."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import bayescrowd as bc
+from bayescrowd.budgeted.information_gain import extend
+from bayescrowd.budgeted.policies.lookahead import expected_accuracy
+from bayescrowd.budgeted.space import FeatureSpace
+
+
+def test_value_by_brute_force():
+    rng = np.random.default_rng(0)
+    prior = rng.dirichlet(np.ones(3))
+    widths = (2, 3, 4)
+    channels = [rng.dirichlet(np.ones(w), 3) for w in widths]
+    joint = extend(extend(prior[:, None], channels[0]), channels[1])
+    accuracy = brier = 0.0
+    for values in itertools.product(*map(range, widths)):
+        p = prior * np.prod([c[:, x] for c, x in zip(channels, values, strict=True)], axis=0)
+        accuracy += p.max()
+        brier += (p**2).sum() / p.sum()
+    found = expected_accuracy(joint, channels[2][None])
+    assert found[0] == pytest.approx(accuracy + 0.02 * brier, rel=1e-12)
+
+
+def space(**changes):
+    features = {f"f{i}": [0, 1] for i in range(5)}
+    return FeatureSpace(**({"classes": [0, 1], "features": features} | changes))
+
+
+def play(policy, informative=("f0", "f1"), seed=0, batch=1, right=0.9):
+    rng = np.random.default_rng(seed)
+    asked = []
+    while queries := policy.ask_batch(batch):
+        asked.append(queries)
+        for query in queries:
+            share = right if query.feature in informative else 0.5
+            is_right = rng.random() < share
+            policy.tell(query, query.target if is_right else 1 - query.target)
+    return asked
+
+
+def test_buys_the_informative_features():
+    shares = []
+    for seed in range(2):
+        policy = bc.BudgetedSelection(space(), 60, 2, seed=seed)
+        play(policy, seed=seed)
+        assert {*policy.result().selected} == {"f0", "f1"}
+        shares.append(policy.result().spending.loc[["f0", "f1"], "labels"].sum() / 60)
+    assert np.mean(shares) > 0.6  # evenly spread it would be 0.4; measured .78
+
+
+def test_classes_are_balanced_by_their_prior():
+    policy = bc.BudgetedSelection(space(prior=[0.75, 0.25]), 40, 1)
+    play(policy)
+    history = policy.result().history
+    for _, part in history.groupby("feature"):
+        n_first = (part["target"] == 0).sum()
+        assert abs(n_first - 0.75 * len(part)) <= 1
+
+
+def test_prior_targets_are_drawn():
+    policy = bc.BudgetedSelection(space(prior=[0.75, 0.25]), 60, 1, target="prior")
+    play(policy)
+    n_first = (policy.result().history["target"] == 0).sum()
+    # binomial: standard deviation sqrt(60 * .75 * .25) = 3.4
+    assert abs(n_first - 45) < 4 * 3.4
+    by_feature = policy.result().history.groupby("feature")["target"]
+    balanced = [abs((y == 0).sum() - 0.75 * len(y)) <= 1 for _, y in by_feature]
+    assert not all(balanced)  # as they would be if the class were chosen
+
+
+def test_gains_are_larger_where_more_is_to_be_learned():
+    policy = bc.BudgetedSelection(space(), 40, 1)
+    play(policy, informative=("f0",), right=1.0)
+    assert policy.gains().index.to_list() == [f"f{i}" for i in range(5)]
+    # a perfect feature leaves nothing to gain
+    assert policy.gains().max() < 0.05
+
+
+def test_stops_when_nothing_is_worth_its_price():
+    policy = bc.BudgetedSelection(space(), 200, 1, stop="worthless")
+    play(policy, informative=("f0",), right=1.0)
+    assert policy.stopped == "no purchase is worth its price"
+    assert policy.spent < 150
+    assert policy.result().selected == ("f0",)
+    never = bc.BudgetedSelection(space(), 40, 1)
+    play(never, informative=("f0",), right=1.0)
+    assert never.spent == 40
+
+
+def test_stopping_waits_for_open_queries():
+    policy = bc.BudgetedSelection(space(), 60, 1, stop="worthless", least_gain=10.0)
+    assert policy.ask() is None  # nothing is worth ten times certainty
+    assert policy.stopped == "no purchase is worth its price"
+
+
+def test_a_dear_feature_is_bought_less():
+    spent = {}
+    for cost in (1.0, 6.0):
+        labels = []
+        for seed in range(2):
+            policy = bc.BudgetedSelection(space(costs={"f1": cost}), 40, 1, seed=seed)
+            play(policy, seed=seed)
+            labels.append(policy.result().spending.loc["f1", "labels"])
+        spent[cost] = np.mean(labels)
+    assert spent[6.0] < spent[1.0]
+
+
+def test_large_batches_are_spread_over_features():
+    policy = bc.BudgetedSelection(space(), 60, 2)
+    batches = play(policy, batch=20)
+    assert len(batches) == 3
+    assert len({query.feature for query in batches[0]}) >= 3
+    assert {*policy.result().selected} == {"f0", "f1"}
+
+
+def test_all_features_selected():
+    policy = bc.BudgetedSelection(space(), 30, 5)
+    play(policy)
+    assert {*policy.result().selected} == {f"f{i}" for i in range(5)}
