@@ -1,7 +1,13 @@
-"""Imports go one way: a module may use what stands on its own row or above it."""
+"""Imports go one way: a module may use what stands on its own row or above it.
+
+The graph of all imports, those inside functions and for type checkers among them, has no cycle and
+few floors, and no module is long.
+"""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -68,17 +74,23 @@ def targets_of(node, module):
     if isinstance(node, ast.Import):
         dotted = [alias.name for alias in node.names]
     else:
-        base = node.module or ""
-        if node.level:
-            package = ["bayescrowd", *module.removesuffix(".__init__").split(".")]
-            depth = len(package) - node.level + module.endswith(".__init__")
-            base = ".".join([*package[:depth], *filter(None, [base])])
+        base = absolute_base(node, module)
         dotted = [base]
         if base == "bayescrowd":  # from bayescrowd import simulate, DawidSkene
             dotted = [f"bayescrowd.{alias.name}" for alias in node.names]
             dotted = [name if name.split(".")[1] in RANK else "bayescrowd" for name in dotted]
     parts = [name.split(".") for name in dotted]
     return [part[1] if len(part) > 1 else part[0] for part in parts if part[0] == "bayescrowd"]
+
+
+def absolute_base(node, module):
+    """Name what a `from ... import` statement imports from, its dots resolved."""
+    base = node.module or ""
+    if not node.level:
+        return base
+    package = ["bayescrowd", *module.removesuffix(".__init__").split(".")]
+    depth = len(package) - node.level + module.endswith(".__init__")
+    return ".".join([*package[:depth], *filter(None, [base])])
 
 
 @pytest.mark.parametrize("module", FILES)
@@ -89,6 +101,115 @@ def test_no_backward_import(module):
 
 def test_every_file_is_read():
     assert {"data.annotations", "models.dawid_skene", "models.__init__"} <= set(FILES)
+
+
+def test_the_layers_list_only_what_exists():
+    assert {module.split(".")[0] for module in FILES} == set(RANK) - {"bayescrowd"}
+
+
+MOST_FLOORS = 12
+LONGEST_MODULE = 450
+MOST_LOOSE_MODULES = 8
+"""In `bayescrowd/` itself, its `__init__.py` included."""
+
+
+def import_graph(sources):
+    """Map each module to the modules that it imports anywhere, but for the lazy exceptions.
+
+    Args:
+        sources: the source of each module, by its name below bayescrowd.
+    """
+    return {
+        module: {
+            target
+            for node, is_lazy in imports_of(ast.parse(source))
+            for target in modules_of(node, module, sources)
+            if not (is_lazy and (module.split(".")[0], target.split(".")[0]) in LAZY_EXCEPTIONS)
+        }
+        for module, source in sources.items()
+    }
+
+
+def modules_of(node, module, sources):
+    """Name the modules, below bayescrowd, that an import statement loads; the root is left out."""
+    if isinstance(node, ast.Import):
+        dotted = [alias.name for alias in node.names]
+    else:
+        base = absolute_base(node, module)
+        dotted = [f"{base}.{alias.name}" for alias in node.names] if base else []
+    for name in dotted:
+        parts = name.split(".")
+        if parts[0] == "bayescrowd":
+            # The name may be a module, a package, or something that either of them holds.
+            found = (".".join(parts[1:end]) for end in range(len(parts), 1, -1))
+            places = (place for part in found for place in (part, f"{part}.__init__"))
+            yield from [place for place in places if place in sources and place != module][:1]
+
+
+def floors(graph):
+    """Number of modules on the longest import path that starts at each module."""
+    height = {}
+    for module in TopologicalSorter(graph).static_order():
+        height[module] = 1 + max((height[target] for target in graph[module]), default=0)
+    return height
+
+
+GRAPH = import_graph({name: path.read_text(encoding="utf-8") for name, path in FILES.items()})
+
+
+def test_no_module_imports_itself_in_a_circle():
+    TopologicalSorter(GRAPH).prepare()
+
+
+def test_there_are_few_floors():
+    height = floors(GRAPH)
+    assert {name: n for name, n in height.items() if n > MOST_FLOORS} == {}
+
+
+def test_control_a_lazy_circle_is_found():
+    circle = {
+        "data.one": "from bayescrowd.data import two",
+        "data.two": "def late():\n    from bayescrowd.data.one import name",
+    }
+    with pytest.raises(CycleError):
+        TopologicalSorter(import_graph(circle)).prepare()
+    circle["data.two"] = "if TYPE_CHECKING:\n    from .one import name"
+    with pytest.raises(CycleError):
+        TopologicalSorter(import_graph(circle)).prepare()
+
+
+def test_control_floors_are_counted():
+    tower = {
+        "data.low": "",
+        "data.middle": "from bayescrowd.data.low import name",
+        "data.high": "import bayescrowd.data.low\nfrom bayescrowd.data import middle",
+    }
+    assert floors(import_graph(tower)) == {"data.low": 1, "data.middle": 2, "data.high": 3}
+
+
+def test_modules_are_short():
+    lengths = {
+        name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items()
+    }
+    assert {name: n for name, n in lengths.items() if n > LONGEST_MODULE} == {}
+    assert 120 <= median(lengths.values()) <= 250
+
+
+def test_few_modules_lie_outside_the_folders():
+    assert len(list((ROOT / "bayescrowd").glob("*.py"))) <= MOST_LOOSE_MODULES
+
+
+def test_every_folder_opens_with_a_map():
+    """Every room of a folder is named in the docstring of its `__init__.py`."""
+    missing = {}
+    for name, path in FILES.items():
+        if path.name == "__init__.py":
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            rooms = [other.stem for other in path.parent.glob("*.py") if other.stem[0] != "_"]
+            rooms += [other.parent.name for other in path.parent.glob("*/__init__.py")]
+            if unnamed := sorted(room for room in rooms if room not in text):
+                missing[name] = unnamed
+    assert missing == {}
 
 
 BACKWARD = [
