@@ -180,7 +180,7 @@ EXPORT_OF_MODEL = lines_below(
     ("if TYPE_CHECKING:", "    from bayescrowd.models import dummy as dummy"),
     ("__all__ = [", '    "dummy",'),
 )
-ENTRY = '    Published("dummy", "mi", "Table 3", "a dummy", module=f"{_HOME}.mi.dummy"),'
+ENTRY = '    Published("dummy", "bayescrowd", "Test", "a dummy", module=f"{_HOME}.mi.dummy"),'
 
 CHANGES: dict[str, dict[str, str | list[tuple[str, str]]]] = {
     "An aggregator": {
@@ -364,7 +364,7 @@ def test_an_experiment_works_by_its_list(house: Path) -> None:
         """,
     )
     assert found["codes"] == [0, 0]
-    assert "dummy                     available         Table 3: a dummy" in found["output"]
+    assert "dummy                     available         Test: a dummy" in found["output"]
     assert "1 of 1 published cells match." in found["output"]
     assert (house / "reproduce/dummy.png").exists()
 
