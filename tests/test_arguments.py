@@ -68,7 +68,7 @@ def targets() -> dict[str, Any]:
 
 def methods(classes: list[type]) -> dict[str, Any]:
     """The public methods of the classes with arguments, inherited ones once."""
-    found = {}
+    found: dict[str, Any] = {}
     for owner in classes:
         for name, member in inspect.getmembers(owner, callable):
             function = inspect.unwrap(getattr(member, "__func__", member))
@@ -203,7 +203,7 @@ def wrong_entries(kind: Any) -> Iterator[Any]:
 
 def wrong_records(kind: Any) -> Iterator[Any]:
     """Priors with one wrong field each."""
-    if inspect.isclass(kind) and kind.__name__ == "Prior":
+    if getattr(kind, "__name__", None) == "Prior":
         for name in kind._fields:
             for value in ("a", math.nan, math.inf, None):
                 yield kind()._replace(**{name: value})

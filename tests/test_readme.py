@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -10,7 +11,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_python_example_runs() -> None:
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     for example in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
         exec(example, names)
     est = names["est"]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from bayescrowd.cli.exports import command_name, exported_classes, summary_of
+
 if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
     from bayescrowd.data.annotations import Annotations
@@ -40,7 +42,7 @@ class Method(NamedTuple):
     """What it does, in a few words."""
 
 
-METHODS = {
+_SHORT = {
     "auto": Method("AutoAggregator", "an average of models that needs no choice"),
     "majority-vote": Method("MajorityVote", "the class most workers chose"),
     "wawa": Method("Wawa", "votes weighted by agreement with the majority"),
@@ -58,7 +60,14 @@ METHODS = {
     "selective": Method("SelectiveDawidSkene", "Dawid–Skene without workers who know nothing"),
     "spectral": Method("SpectralDawidSkene", "Dawid–Skene from a start by moments"),
 }
-"""Every method by the name a user types; the default, then simple ones first."""
+"""The default, then simple methods first, described in fewer words than by their docstrings."""
+
+METHODS = _SHORT | {
+    command_name(name): Method(name, summary_of(name))
+    for name in exported_classes("aggregation")
+    if name not in {method.estimator for method in _SHORT.values()}
+}
+"""Every exported aggregator by the name a user types."""
 
 
 DEFAULT_METHOD = "auto"

@@ -18,6 +18,7 @@ from bayescrowd.cli.arguments import (
     natural_number,
     positive_number,
 )
+from bayescrowd.cli.exports import command_name, exported_classes, summary_of
 from bayescrowd.cli.text import quantity
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Offered(NamedTuple):
     """What makes it differ from the policy's defaults."""
 
 
-POLICIES = {
+_SHORT = {
     DEFAULT: Offered("BudgetedSelection", "buy what may improve the classifier most; default", {}),
     "b-leafs": Offered("BLeafs", "one feature search after another, as published", {}),
     "b-leafs-revisit": Offered(
@@ -75,7 +76,14 @@ POLICIES = {
     "round-robin": Offered("RoundRobin", "all features in turn", {}),
     "posterior-mean": Offered("PosteriorMeanGreedy", "no exploration at all", {}),
 }
-"""Every policy by the name a user types."""
+"""The default, then the others and a variant, described in fewer words than by their docstrings."""
+
+POLICIES = _SHORT | {
+    command_name(name): Offered(name, summary_of(name), {})
+    for name in exported_classes("budgeted.policies")
+    if name not in {offer.policy for offer in _SHORT.values()}
+}
+"""Every exported policy by the name a user types."""
 
 MODELS = ("naive_bayes", "access_path")
 

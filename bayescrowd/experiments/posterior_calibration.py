@@ -1,19 +1,21 @@
-"""Are stated probabilities of labels right? EM against posteriors, on three public crowds.
+"""Are the stated probabilities of labels right? EM and posteriors on three public crowds.
 
 EM finds one best confusion matrix per worker and reasons as if it were known; a posterior averages
-over all that the labels leave open. Four measures of the labels' probabilities, scored by the
-truth, small being good:
+over everything that the labels leave open. Four measures score the labels' probabilities against
+the truth; smaller is better:
 
-- error: expected share of wrong labels;
-- log loss: mean negative log probability of the truth, nats. A sure mistake costs up to 36;
-- ECE: expected calibration error of the decided label (Guo et al. 2017, eq. 3), in 15 equally
+- error: the expected share of wrong labels;
+- log loss: the mean negative log probability of the truth, in nats; a certain mistake costs up
+  to 36;
+- ECE: the expected calibration error of the decided label (Guo et al. 2017, eq. 3), in 15 equally
   wide bins of its probability: the mean over tasks of |share of right labels - mean probability|
   of the task's bin;
 - KS: the same without bins, as a Kolmogorov-Smirnov distance (Gupta et al. 2021, "Calibration of
   neural networks using splines", eq. 5): the largest absolute sum, over the tasks up to any
   probability, of (right - probability), divided by the number of tasks.
 
-Gains over EM are told with standard errors from resampling tasks, both methods on the same ones.
+Gains over EM are reported with standard errors from resampling tasks, the same ones for both
+methods.
 """
 
 from __future__ import annotations
@@ -41,27 +43,27 @@ __all__ = ["EXPERIMENT", "Calibration", "calibration_of", "gain_error", "posteri
 CROWDS = ("rte", "trec", "dog")
 
 EM = "EM"
-"""The rival: Dawid–Skene with the package's defaults."""
+"""The baseline: Dawid–Skene with the package's defaults."""
 
 BAYESIAN = ("Gibbs", "Gibbs, pooled")
-"""Rows that average over what is not known of the workers."""
+"""Rows that average over what is not known about the workers."""
 
 N_DRAWS = 500
 N_CHAINS = 4
 N_RESAMPLES = 1_000
 LABELS = {"error": "%", "log loss": "nats", "ECE": "%", "KS": "%"}
-"""Measures and their units."""
+"""The measures, each with its unit."""
 GAIN_ERROR = "ECE gain, s.e."
 RHAT = "worst R-hat"
 
 
 class Calibration(NamedTuple):
-    """Each scored task's decided label, and what is made of them."""
+    """The decided label of each scored task, and the scores that follow from them."""
 
     confidence: Float[np.ndarray, " task"]
-    """Probability of the label."""
+    """Probability of the decided label."""
     right: Float[np.ndarray, " task"]
-    """Whether it is right; the chance of it where several labels tie."""
+    """Whether the label is right; the probability of that where several labels tie."""
     error: float
     """Expected share of wrong labels."""
     log_loss: float
@@ -73,14 +75,14 @@ class Calibration(NamedTuple):
 
 
 def calibration_of(probas: pd.DataFrame, truth: pd.Series) -> Calibration:
-    """Score probabilities by the truth.
+    """Score probabilities against the truth.
 
     Args:
         probas: probabilities, tasks x classes.
         truth: true class by task.
 
     Examples:
-        Four labels 75 % sure, of which two are right:
+        Four labels have a probability of 75 %, and two of them are right:
 
         >>> import pandas as pd
         >>> probas = pd.DataFrame({"a": [0.75] * 4, "b": [0.25] * 4})
@@ -104,7 +106,7 @@ def calibration_of(probas: pd.DataFrame, truth: pd.Series) -> Calibration:
 
 
 def gain_error(one: Calibration, other: Calibration, *, seed: int) -> float:
-    """Standard error of the difference of two calibration errors on the same tasks (bootstrap)."""
+    """Bootstrap standard error of the difference of two calibration errors on the same tasks."""
     rng = np.random.default_rng(seed)
     n_tasks = len(one.right)
     gains = []
@@ -120,7 +122,7 @@ def gain_error(one: Calibration, other: Calibration, *, seed: int) -> float:
 def posterior_probas(
     model: ModuleType, annotations: Annotations, *, seed: int, **options: Any
 ) -> tuple[pd.DataFrame, float]:
-    """Label probabilities by Gibbs sampling, and the worst R-hat behind them."""
+    """Label probabilities by Gibbs sampling, and the worst R-hat of the draws."""
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import label_posterior, sample_posterior
 
@@ -192,22 +194,23 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
                 for row in (method, EM)
             )
             spread = measured[CellId(_row(crowd, method), GAIN_ERROR)]
-            told = ", ".join(
+            scores = ", ".join(
                 f"{name} {ours[name]:.2f} against {em[name]:.2f} {unit}"
                 for name, unit in LABELS.items()
             )
+            gain = f"{em['ECE'] - ours['ECE']:.2f} ± {spread:.2f} %"
             claims.append(
                 Claim(
                     text=f"{crowd}: {method} is better calibrated than EM",
                     holds=all(ours[name] < em[name] for name in ("log loss", "ECE", "KS")),
-                    evidence=f"{told}; gain in ECE {em['ECE'] - ours['ECE']:.2f} ± {spread:.2f} %",
+                    evidence=f"{scores}; gain in ECE {gain}",
                 )
             )
     return claims
 
 
 def _draw(outcomes: Sequence[Outcome]) -> Figure:
-    """ECE and log loss, one panel per crowd and measure."""
+    """Draw ECE and log loss, with one panel per crowd and measure."""
     measured = {outcome.cell.id: outcome.measured for outcome in outcomes}
     figure = Figure(figsize=(10, 4.6), dpi=150, layout="constrained")
     panels = figure.subplots(2, len(CROWDS), sharey=True)
@@ -227,13 +230,13 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
 
 
 def _ks(confidence: Float[np.ndarray, " task"], right: Float[np.ndarray, " task"]) -> float:
-    # Tasks of equal probability stand together: only sums over all of them count.
+    # Tasks of equal probability belong together: only sums over all of them count.
     frame = pd.DataFrame({"gap": right - confidence}).groupby(np.round(confidence, 9)).sum()
     return float(np.abs(frame["gap"].cumsum()).max() / len(right))
 
 
 def _ece(confidence: Float[np.ndarray, " task"], right: Float[np.ndarray, " task"]) -> float:
-    """As `metrics.expected_calibration_error`, from arrays."""
+    """The same as `metrics.expected_calibration_error`, from arrays."""
     bins = np.minimum(np.ceil(confidence * metrics.N_BINS - 1e-9).astype(int), metrics.N_BINS)
     return float(np.abs(np.bincount(bins, right - confidence)).sum() / len(right))
 
@@ -281,7 +284,7 @@ EXPERIMENT = Experiment(
             "(Guo et al. 2017). KS: the same without bins (Gupta et al. 2021)."
         ),
         (
-            "A worst R-hat well above 1.01: the chains sit in different modes, and the "
+            "Where the worst R-hat is well above 1.01, the chains sit in different modes, and the "
             "probabilities are averages over these."
         ),
     ),

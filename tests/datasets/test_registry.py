@@ -108,7 +108,7 @@ def test_anaesthetist_keeps_repeated_judgements() -> None:
 
 
 def test_web_warns_about_its_truth() -> None:
-    description = registry.catalogue().loc["web", "description"]
+    description = str(registry.catalogue().loc["web", "description"])
     assert "eight of its own most active workers" in description
     assert "no evidence of a method's quality" in description
 

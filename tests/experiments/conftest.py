@@ -69,7 +69,7 @@ EXPERIMENT = Experiment(
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """The toy, in the catalogue under its name: its experiment, folder, calls and obstacles."""
+    """The toy experiment, listed in the catalogue, with its folder, calls and obstacles."""
     folder = tmp_path / "module"
     folder.mkdir()
     module = f"toy_{tmp_path.name}"
@@ -79,7 +79,7 @@ def toy(tmp_path, monkeypatch):
     monkeypatch.setitem(catalogue.CATALOGUE, "toy", entry)
 
     def calls():
-        """Units measured since the last look, sorted."""
+        """Units measured since the last call, sorted."""
         path = folder / "calls.txt"
         lines = sorted(path.read_text().splitlines()) if path.exists() else []
         path.unlink(missing_ok=True)

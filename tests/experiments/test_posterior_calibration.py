@@ -76,7 +76,7 @@ def test_a_posterior_is_better_calibrated_than_em_on_rte():
     )
     gibbs = calibration_of(probas, rte.truth)
     assert rhat < 1.05
-    # measured: ECE 5.1 against 6.5 %, KS 5.1 against 6.4 %, log loss 0.25 against 0.48
+    # Measured: ECE 5.1 against 6.5 %, KS 5.1 against 6.4 %, log loss 0.25 against 0.48.
     assert gibbs.ece < em.ece - 0.005
     assert gibbs.ks < em.ks - 0.005
     assert gibbs.log_loss < em.log_loss - 0.1

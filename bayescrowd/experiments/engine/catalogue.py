@@ -127,7 +127,7 @@ _ENTRIES = [
         "stagewise-figure3",
         "stagewise",
         "Figure 3",
-        "course of stagewise EM",
+        "progress of stagewise EM",
         module=f"{_HOME}.stagewise.figure3",
     ),
     Published(
@@ -198,7 +198,7 @@ _ENTRIES = [
         "Figure 6",
         "error against budget, access path",
         module=f"{_HOME}.bleafs.figure6",
-        remark="6b and 6c on a simulation where the workers' labels of CUB-200 are not at hand",
+        remark="6b and 6c are simulated where the workers' labels of CUB-200 are not available",
     ),
     Published(
         "bleafs-figure7",
@@ -221,7 +221,7 @@ _ENTRIES = [
         "Figure 3",
         "test error against budget, CT slices",
         module=f"{_HOME}.multiselection.figure3",
-        remark="on the first 682 rows or a simulated stand-in where the full table is not at hand",
+        remark="on the first 682 rows or a simulated stand-in where the full table is missing",
     ),
     Published(
         "multiselection-figure4",
@@ -242,7 +242,7 @@ _ENTRIES = [
         "posterior-calibration",
         "bayescrowd",
         "Calibration",
-        "are label probabilities right? EM against Gibbs sampling on rte, trec and dog",
+        "whether label probabilities are right: EM and Gibbs sampling on rte, trec and dog",
         module=f"{_HOME}.posterior_calibration",
     ),
 ]

@@ -2,7 +2,7 @@
 
 The file is a `bayescrowd.io.journal.LineJournal`. Its header names the experiment, the version of
 the package and the settings of every part; each further line is a finished unit with its values.
-Values of other settings or of another version are never mixed with new ones.
+Values measured with other settings or by another version are never mixed with new ones.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bayescrowd.io.journal import LineJournal
 __all__ = ["Record", "UnitJournal"]
 
 FORMAT = 1
+"""Version of the layout of the lines; a file of another version is rejected."""
 
 
 class Record(NamedTuple):
@@ -26,7 +27,7 @@ class Record(NamedTuple):
     values: dict[CellId, float]
     """Measured value of each cell."""
     seconds: float
-    """How long it took."""
+    """How long the measurement took."""
 
 
 class UnitJournal:
@@ -34,10 +35,10 @@ class UnitJournal:
 
     Args:
         path: the file; created if there is none.
-        experiment: whose journal it is.
+        experiment: the experiment whose units are recorded.
 
     Raises:
-        ValueError: the file is damaged, or its values are of another experiment, version or
+        ValueError: the file is damaged, or its values belong to another experiment, version or
             settings.
     """
 

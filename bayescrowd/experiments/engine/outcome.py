@@ -23,11 +23,11 @@ class Outcome(NamedTuple):
     values: tuple[float, ...]
     """Measured values with seeds 0, 1, ...; a single one if nothing is random."""
     measured: float
-    """Their average, mean or median as the experiment has it."""
+    """Mean or median of the values, whichever the experiment uses."""
     difference_items: float | None
     """Measured minus published value in items; None if the cell does not count items."""
     verdict: str
-    """See `bayescrowd.experiments.engine.verdict`."""
+    """The verdict, as `bayescrowd.experiments.engine.verdict` words it."""
 
     @property
     def explanation(self) -> str | None:

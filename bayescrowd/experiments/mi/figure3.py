@@ -40,10 +40,10 @@ from bayescrowd.experiments.mi.selection import (
 __all__ = ["EXPERIMENT", "SHARES", "n_workers_at"]
 
 N_SEEDS = 5
-"""Number of runs of OPT-D&S: the paper has 20; five take about three minutes on one core."""
+"""Number of runs of OPT-D&S. The paper has 20; five take about three minutes on one core."""
 
 SHARES = (2.5, 5.0, 7.5, 10.0, 12.5, 15.0, *np.arange(20.0, 96.0, 5.0).tolist(), 97.5, 100.0)
-"""Shares of a crowd's workers in per cent."""
+"""Shares of a crowd's workers at which errors are measured, in per cent."""
 
 _N_WORKERS = {"Bird": 39, "RTE": 164, "TREC": 762, "Dog": 109, "Web": 177}
 _SELECTORS = ("selected", "supervised")

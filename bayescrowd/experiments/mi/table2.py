@@ -39,7 +39,7 @@ from bayescrowd.selection.workers.selective_dawid_skene import SelectiveDawidSke
 __all__ = ["EXPERIMENT", "PUBLISHED"]
 
 N_SEEDS = 20
-"""Number of runs of which the paper, too, takes the median."""
+"""Number of runs; the paper, too, reports the median of 20."""
 
 PUBLISHED = {
     "Bird": {"OPT-D&S": (11.11, 8.33, 15), "MV": (24.07, 10.18, 5), "MV+EM": (10.18, 8.33, 15)},
@@ -52,7 +52,7 @@ PUBLISHED = {
     "Dog": {"OPT-D&S": (15.75, 15.46, 76), "MV": (17.78, 17.35, 64), "MV+EM": (15.74, 15.49, 75)},
     "Web": {"OPT-D&S": (29.22, 11.41, 17), "MV": (27.09, 12.03, 8), "MV+EM": (17.52, 11.20, 9)},
 }
-"""Error with all workers, lowest error with selected workers, and the number of these."""
+"""Error with all workers, lowest error with selected workers, and number of selected workers."""
 
 _AUTO = "FS+MV+EM, auto"
 _SELECTIVE = "Selective D&S"

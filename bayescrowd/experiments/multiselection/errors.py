@@ -70,7 +70,7 @@ class Spread(NamedTuple):
     mean: float
     """The mean over the splits."""
     error: float
-    """Its standard error."""
+    """The standard error of the mean."""
 
 
 def chosen_repeats(

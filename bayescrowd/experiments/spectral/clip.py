@@ -157,7 +157,7 @@ def _draw_curve(axes: Axes, curve: Sequence[Outcome], method: str, n_iter: int) 
 def _settings(method: str, threshold: float) -> str:
     if method == "MV-D&S":
         settings = settings_of(_mv_ds("majority", N_UPDATES[-1]))
-        settings = settings.replace("'majority'", "votes' matrices, lifted")
+        settings = settings.replace("'majority'", "votes' matrices, raised")
     else:
         settings = settings_of(_opt_ds(threshold, N_UPDATES[-1], 0))
     updates = " and ".join(map(str, N_UPDATES))

@@ -33,7 +33,7 @@ from bayescrowd.experiments.engine.pictures import draw_table
 __all__ = ["EXPERIMENT", "METHODS"]
 
 N_SEEDS = 20
-"""Number of runs of which Zhao and Zucker, too, take the median."""
+"""Number of runs; Zhao and Zucker, too, report the median of 20."""
 
 
 _EM: dict[str, Any] = {

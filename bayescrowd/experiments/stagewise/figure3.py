@@ -169,7 +169,7 @@ def _cell(row: str, column: str) -> Cell:
 
 EXPERIMENT = Experiment(
     name="stagewise-figure3",
-    title="Course of stagewise EM on a sparse crowd (Zhao and Zucker, stagewise EM, figure 3)",
+    title="Progress of stagewise EM on a sparse crowd (Zhao and Zucker, stagewise EM, figure 3)",
     parts=(Part("draw", settings_of(stagewise_em(3)), is_random=True),),
     cells=tuple(
         _cell(row, column)

@@ -6,8 +6,8 @@ import pytest
 
 from bayescrowd.experiments.engine.catalogue import CATALOGUE, PAPERS, experiment_named
 
-# Every caption of the five papers. The review of the spectral paper has one table, and tells of
-# the experiment with the threshold in its section 6.
+# Every caption of the five papers. The review of the spectral paper has one table and describes the
+# experiment with the threshold in its section 6.
 CAPTIONS = {
     "spectral": {"Table 1", "Section 6"},
     "mi": {"Table 1", "Table 2", "Figure 1", "Figure 2", "Figure 3"},

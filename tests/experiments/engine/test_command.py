@@ -68,7 +68,7 @@ def test_json_has_everything(toy, capsys):
     assert content["files"]["table"] == str(files(toy).table)
 
 
-def test_interrupted_run_goes_on_and_says_so(toy, capsys):
+def test_interrupted_run_resumes_and_says_so(toy, capsys):
     toy.obstruct("stop", "drawn-2")
     with pytest.raises(KeyboardInterrupt):
         reproduce("toy", folder=toy.out, n_jobs=1)
@@ -83,7 +83,7 @@ def test_interrupted_run_goes_on_and_says_so(toy, capsys):
     assert capsys.readouterr().err.startswith(f"3 of 5 units come from {files(toy).journal}")
 
 
-def test_interruptions_and_processes_leave_the_same_table(toy):
+def test_interruptions_and_processes_do_not_change_the_table(toy):
     reproduce("toy", folder=toy.out / "straight", n_jobs=1)
     toy.obstruct("stop", "drawn-1")
     with pytest.raises(KeyboardInterrupt):
@@ -96,8 +96,8 @@ def test_interruptions_and_processes_leave_the_same_table(toy):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_killed_run_goes_on(toy, n_jobs):
-    """A killed process cleans nothing up; what it had recorded is still there."""
+def test_killed_run_resumes(toy, n_jobs):
+    """A killed process cleans up nothing, but what it had recorded is kept."""
     toy.obstruct("kill", "drawn-3")
     code = (
         f"import pathlib, {toy.module} as toy\n"
@@ -123,7 +123,7 @@ def test_killed_run_goes_on(toy, n_jobs):
         assert again == ["drawn 3"]
 
 
-def test_more_seeds_add_to_what_is_there(toy):
+def test_more_seeds_run_only_the_new_ones(toy):
     reproduce("toy", folder=toy.out, n_jobs=1, n_seeds=2)
     toy.calls()
     reproduce("toy", folder=toy.out, n_jobs=1, n_seeds=3)
@@ -131,7 +131,7 @@ def test_more_seeds_add_to_what_is_there(toy):
     assert pd.read_csv(files(toy).table)["n_seeds"].tolist() == [1, 1, 3]
 
 
-def test_force_starts_anew(toy):
+def test_force_starts_from_scratch(toy):
     reproduce("toy", folder=toy.out, n_jobs=1, n_seeds=2)
     toy.calls()
     reproduce("toy", folder=toy.out, n_jobs=1, n_seeds=2, force=True)

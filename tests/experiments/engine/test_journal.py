@@ -104,7 +104,7 @@ def test_another_experiment_is_refused(written, toy):
         ({"part": ["fixed"]}, "line 2: this is not a line of the journal"),
     ],
 )
-def test_values_that_are_no_numbers(written, toy, change, message):
+def test_values_that_are_not_numbers_are_refused(written, toy, change, message):
     header, line, *rest = written.read_text().splitlines(keepends=True)
     changed = json.dumps({**json.loads(line), **change}) + "\n"
     written.write_text("".join([header, changed, *rest]))

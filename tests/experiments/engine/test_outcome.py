@@ -24,7 +24,7 @@ def test_a_single_run_has_no_standard_error():
     assert outcome(1.0).spread == (1.0,) * 4
 
 
-def test_explanation_only_of_a_difference():
+def test_only_differences_are_explained():
     assert outcome(20.0, 30.0).explanation is None
     found = outcome(20.0, 30.0, verdict="differs by -4.4 items")
     assert found.explanation == "within the 2 runs; one run"

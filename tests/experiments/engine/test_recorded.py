@@ -28,8 +28,8 @@ FOLDER = Path(__file__).parents[1] / "recorded"
 EXPERIMENTS = {experiment.name: experiment for experiment in experiments_to_record()}
 
 N_SEEDS = {"bleafs-table1": 1, "bleafs-table2": 1, "mi-table2": 1}
-"""How many seeds the quick test measures, which takes a few seconds. Tables not named here are
-measured with all of theirs; the slow test measures everything."""
+"""Number of seeds in the quick test, so that it takes a few seconds. Tables not named here are
+measured with all their seeds; the slow test measures everything."""
 
 DATA = {
     "mi-table1": ("bluebird", "rte", "trec", "dog", "web"),
@@ -63,7 +63,7 @@ def moved(experiment, folder, n_seeds):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_published_cells_are_where_they_were(name, tmp_path):
+def test_published_cells_have_not_moved(name, tmp_path):
     experiment = of_published_cells(EXPERIMENTS[name])
     found = moved(experiment, tmp_path, N_SEEDS.get(name, experiment.n_seeds))
     assert not found, "; ".join(map(str, found))
@@ -71,13 +71,13 @@ def test_published_cells_are_where_they_were(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", N_SEEDS)
-def test_published_cells_are_where_they_were_with_all_seeds(name, tmp_path):
+def test_published_cells_have_not_moved_with_all_seeds(name, tmp_path):
     found = moved(EXPERIMENTS[name], tmp_path, EXPERIMENTS[name].n_seeds)
     assert not found, "; ".join(map(str, found))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_record_is_of_all_cells_and_seeds(name):
+def test_record_covers_all_cells_and_seeds(name):
     experiment = EXPERIMENTS[name]
     recorded = read_recorded(path_of(experiment, FOLDER))
     assert recorded.settings == experiment.settings
@@ -119,7 +119,7 @@ def test_values_without_items_must_stay(toy):
 
 
 @pytest.mark.parametrize(("n_runs", "n_other", "n_moved"), [(9, 1, 1), (10, 1, 0), (10, 2, 1)])
-def test_one_run_in_ten_may_take_another_way(toy, n_runs, n_other, n_moved):
+def test_one_run_in_ten_may_take_another_path(toy, n_runs, n_other, n_moved):
     recorded = Recorded(toy.experiment.settings, {DRAWN: (12.0,) * n_runs})
     now = {seed: 20.0 if seed < n_other else 12.0 for seed in range(n_runs)}
     found = moved_cells(toy.experiment, recorded, {DRAWN: now})
@@ -171,8 +171,8 @@ def test_command_records_and_says_what_moved(toy, tmp_path, capsys):
     assert read_recorded(path).values == values
 
 
-def test_control_a_cell_with_a_reason_that_moves_is_seen():
-    """Dog's vote has a reason; were it to lose five items, nothing but the record would tell."""
+def test_control_a_cell_with_a_reason_that_moves_is_reported():
+    """Dog's vote has a reason; if it lost five items, only the record would show it."""
     experiment = experiment_named("spectral-table1")
     id_ = CellId("Dog", "Majority Voting")
     recorded = read_recorded(path_of(experiment, FOLDER))

@@ -36,7 +36,7 @@ def test_the_number_of_processes_does_not_matter(toy, tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_what_was_done_before_an_error_is_kept(toy, tmp_path, n_jobs):
+def test_units_finished_before_an_error_are_kept(toy, tmp_path, n_jobs):
     toy.obstruct("fail", "drawn-1")
     with pytest.raises(ValueError, match="no data for drawn"):
         run(toy, tmp_path / "journal", n_jobs)

@@ -46,13 +46,13 @@ def test_items_by_hand():
 
 
 @pytest.mark.parametrize(("wrong", "verdict"), [(82.5, "matches"), (96, "differs by +13.5 items")])
-def test_a_reason_never_takes_the_place_of_the_difference(wrong, verdict):
+def test_a_reason_never_replaces_the_difference(wrong, verdict):
     measured = 100 * wrong / 800
     cell = CELL._replace(reason="a misprint")
     assert verdict_on(cell, measured) == verdict_on(CELL, measured) == verdict
 
 
-def test_reason_stands_beside_a_difference_only():
+def test_a_reason_is_shown_only_beside_a_difference():
     cell = CELL._replace(reason="a misprint")
     assert explanation_of(cell, [10.3125], "matches") is None
     assert explanation_of(cell, [12.0], "differs by +13.5 items") == "a misprint"

@@ -86,7 +86,7 @@ def test_the_selector_ranks_a_population_by_accuracy():
     assert scores.sort_values(ascending=False).index.tolist() == ["w2", "w0", "w1"]
 
 
-def test_everything_the_paper_says_holds(tmp_path, capsys):
+def test_every_claim_of_the_paper_holds(tmp_path, capsys):
     outcomes = run_in_folder(EXPERIMENT, tmp_path, n_seeds=1, n_jobs=1)
     claims = EXPERIMENT.claims(outcomes)
     assert len(claims) == 5

@@ -115,7 +115,7 @@ def test_likelihood_entropy_divergence_and_bound(case):
 
 
 def test_equations_4_and_5(case):
-    """The M-step has the least G: nothing near it or far from it has less."""
+    """The M-step minimises G: no other parameters, near or far, have a smaller one."""
     data, mixture, by_hand = case
     after = em_step(data, mixture)
     for y in by_hand.components:

@@ -66,5 +66,5 @@ def test_picture_and_claims(tmp_path):
     assert len(figure.axes) == 10
     claims = EXPERIMENT.claims(made_up)
     assert len(claims) == 7
-    # Errors that fall to the last worker leave nothing to gain; both rankings are alike.
+    # Errors that fall until the last worker leave nothing to gain; both rankings are the same.
     assert [claim.holds for claim in claims] == [False] * 5 + [True] * 2

@@ -116,7 +116,7 @@ def test_reason_by_range_of_iterations_is_true(crowd):
 
 @pytest.mark.slow
 def test_reasons_of_the_spectral_method_are_true(crowd):
-    """Medians of five partitions: they differ by about a tenth of the ranges asserted here."""
+    """Medians of five partitions vary by about a tenth of the ranges asserted here."""
     crowd("trec")
     crowd("web")
 
@@ -188,7 +188,7 @@ def test_picture_and_claims(tmp_path):
     EXPERIMENT.draw(made_up).savefig(tmp_path / "table.png")
     claims = EXPERIMENT.claims(made_up)
     assert len(claims) == 5
-    # With the published numbers everything that the paper says holds.
+    # With the published numbers, every claim of the paper holds.
     assert all(claim.holds for claim in claims)
 
 

@@ -58,12 +58,12 @@ def test_spectral_start_is_never_worse_than_the_votes(row, outcomes):
     spectral = outcomes[CellId(row, "Opt-D&S")]
     assert len(spectral.values) == N_SEEDS
     assert max(spectral.values) < outcomes[CellId(row, "Majority Voting")].measured
-    # Half an item per seed to either side of what the paper has.
+    # Half an item per seed on either side of the published value.
     assert abs(spectral.difference_items) < 1.5
 
 
 def test_reasons_without_a_count_are_true():
-    """They stand at every method without ties whose percentage no number of items has."""
+    """Every cell without ties whose percentage fits no number of items has such a reason."""
     claimed = {id_ for id_, cell in CELLS.items() if "no count of" in (cell.reason or "")}
     found = {
         id_

@@ -25,7 +25,6 @@ def test_dog(crowd):
     values = EXPERIMENT.measure("Dog, StageEM", 0)
     assert values[CellId("StageEM, |S|", "Dog")] == 14
     # Published: 20.69 % and 16.73 %, on 52 workers that the paper does not name.
-    # It was 19.83 % while a split's Hessian was taken before its pair entered the informative set.
     assert values[CellId("StageEM", "Dog")] == pytest.approx(20.20, abs=0.3)
     assert values[CellId("StageEM-refine", "Dog")] == pytest.approx(15.86, abs=0.5)
 
