@@ -7,6 +7,9 @@ A run can write down how long its tests took, and another leave out the long one
 
 `.ci/run` does so for its second Python. The seconds are measured rather than marked, so that nobody
 keeps a list. Tests of the package as a whole, which stand directly in this folder, are always run.
+
+With BAYESCROWD_TYPE_CHECKS=0 in the environment, types are not checked. `.ci/run` does so for the
+tests marked slow: they measure numbers, and checking their many small calls would double their time.
 """
 
 import json
@@ -25,6 +28,8 @@ LONG = 0.5
 """Seconds from which on a test is left out by --leave-out-long."""
 
 os.environ.setdefault("MPLBACKEND", "agg")
+# There is a process per core already: more threads for small matrices only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Compiling takes a good part of the suite's time: what one process has compiled, the others read,
 # and so does a run on another Python.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(FOLDER.parent / ".pytest_cache/jax"))
@@ -32,10 +37,11 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 if "bayescrowd" in sys.modules:
     raise RuntimeError("bayescrowd was imported before the hook that checks its types")
-# As for static checkers (PEP 484), an int will do where a float is asked for.
-jaxtyping.install_import_hook(
-    "bayescrowd", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
-)
+if os.environ.get("BAYESCROWD_TYPE_CHECKS", "1") != "0":
+    # As for static checkers (PEP 484), an int will do where a float is asked for.
+    jaxtyping.install_import_hook(
+        "bayescrowd", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+    )
 
 # Compilation makes the first example slow, and a test must not depend on the day's seed.
 hypothesis.settings.register_profile("bayescrowd", deadline=None, derandomize=True, database=None)
