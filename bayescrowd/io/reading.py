@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from jaxtyping import Int
 
 from bayescrowd.checks.parameters import validate_arguments
-from bayescrowd.data.annotations import Annotations, Duplicates
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
 from bayescrowd.data.vocabulary import Where, argument, refuse_shared_column, shown, text_of
 from bayescrowd.io.file_tables import (

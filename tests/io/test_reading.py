@@ -294,7 +294,7 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
         ("x.csv", "task,worker,label", "x.csv: there are no rows under the header"),
         ("x.csv", "task,label\n1,a\n", "x.csv: no column for the worker; the columns are 'task', "),
         ("x.csv", "task,worker,label\n1,a,cat\n2,a,cat\n", r"'label' holds one class only \('cat'"),
-        ("x.csv", "task,worker,label\n1,a,\n", "x.csv: column 'label' holds no label at all"),
+        ("x.csv", "task,worker,label\n1,a,\n", "x.csv: column 'label' is empty in every row"),
         ("x.csv", CSV + "3,,cat\n", "x.csv: row 5, column 'worker': missing worker id"),
         ("x.csv", CSV + "\n,ann,cat\n", "x.csv: row 6, column 'task': missing task id"),
         (
