@@ -122,9 +122,9 @@ def code_matrix(matrix: Any, classes: Sequence[Any] | None) -> LabelCodes:
 
 
 def check_codes(
-    task: Shaped[np.ndarray, " label"],
-    worker: Shaped[np.ndarray, " label"],
-    label: Shaped[np.ndarray, " label"],
+    task: Shaped[np.ndarray, " _"],
+    worker: Shaped[np.ndarray, " _"],
+    label: Shaped[np.ndarray, " _"],
     tasks: int | Sequence[Any] | pd.Index,
     workers: int | Sequence[Any] | pd.Index,
     classes: int | Sequence[Any] | pd.Index,

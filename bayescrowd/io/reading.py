@@ -25,7 +25,7 @@ from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
-from bayescrowd.data.vocabulary import Where, argument, refuse_shared_column, shown, text_of
+from bayescrowd.data.vocabulary import Where, argument, quote, refuse_shared_column, text_of
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -231,9 +231,9 @@ def read_known_labels(
     )
     if not is_here.any():
         raise ValueError(
-            f"{source}: none of its {len(absent):,} tasks (such as {shown(absent[0])}) is one "
+            f"{source}: none of its {len(absent):,} tasks (such as {quote(absent[0])}) is one "
             f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
-            f"{shown(_written(annotations.tasks[0]))})"
+            f"{quote(_written(annotations.tasks[0]))})"
         )
     rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
     classes = annotations.classes

@@ -274,7 +274,7 @@ def test_labels_that_print_alike_are_one_class(folder, capsys):
     (folder / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert main(["aggregate", "x.jsonl", *QUICK, "--probabilities", "--out", "out.csv"]) == 0
     assert (
-        "bayescrowd: warning: x.jsonl: row 2, column 'label': '1' cannot be told from 1 of another "
+        "bayescrowd: warning: x.jsonl: row 2, column 'label': '1' looks like 1, which has another "
         "type; the whole column is read as text\n"
     ) in capsys.readouterr().err
     table = pd.read_csv("out.csv")

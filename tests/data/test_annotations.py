@@ -535,8 +535,8 @@ def test_control_a_changed_label_changes_the_annotations(columns):
         (labelled(list("xyxy")).head(0), "the table has no rows"),
         (labelled([None] * 4), "column 'label' is empty in every row; expected at least one"),
         (labelled(["x"] * 4), r"column 'label' holds one class only \('x'\); expected at least"),
-        (labelled([1, 0, 0.5, 1]), "row 3, column 'label': 0.5 is not a whole number"),
-        (labelled([1, 0, np.inf, 1]), "row 3, column 'label': inf is not a whole number"),
+        (labelled([1, 0, 0.5, 1]), "row 3, column 'label': label 0.5 is not a whole number"),
+        (labelled([1, 0, np.inf, 1]), "row 3, column 'label': label inf is not a whole number"),
         (labelled([["x"], ["y"], ["x"], ["y"]]), "row 1, column 'label': found a list"),
         (
             labelled(list("xyxy"), task=[1, None, 2, None]),
@@ -641,7 +641,10 @@ GOOD_CODES = {
         ({"tasks": ["t"]}, r"task code 1 in row 2 is outside 0\.\.0"),
         ({"tasks": ["t", "t"]}, "task 't' is listed twice"),
         ({"classes": 1, "label": np.array([0, 0])}, "only one class; expected at least two"),
-        (dict.fromkeys(("task", "worker", "label"), np.array([], dtype=int)), "no judgements"),
+        (
+            dict.fromkeys(("task", "worker", "label"), np.array([], dtype=int)),
+            "the code arrays are empty; expected at least one judgement",
+        ),
     ],
 )
 def test_bad_codes(change, message):
@@ -738,7 +741,9 @@ def test_values_that_print_alike_are_merged_with_a_warning(column, values):
 def test_truth_values_are_not_numbers():
     # Equal in Python, and hence one value to a hash table: which one hung on the order of rows.
     frame = labelled(pd.Series([1, True, 0, 1], dtype=object))
-    with pytest.warns(UserWarning, match="row 2, column 'label': True cannot be told from 1"):
+    with pytest.warns(
+        UserWarning, match="row 2, column 'label': True looks like 1, which has another type"
+    ):
         ann = Annotations.from_frame(frame)
     assert list(ann.classes) == ["0", "1", "True"]
 

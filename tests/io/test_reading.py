@@ -347,7 +347,7 @@ def test_a_million_classes_by_mistake(tmp_path):
     n = 1_000_000
     rows = "\n".join(f"{i % 100},w,text {i}" for i in range(n))
     path = write(tmp_path, "x.csv", f"task,worker,label\n{rows}\n")
-    message = r"x\.csv: column 'label' holds 1,000,000 distinct labels .* is it the right column"
+    message = r"x\.csv: column 'label' holds 1,000,000 distinct labels .* is this the right column"
     with pytest.raises(ValueError, match=message):
         read_annotations(path)
 
