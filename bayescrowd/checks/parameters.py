@@ -313,7 +313,7 @@ def _instance_by_name(name: str, words: str) -> _Rule:
 
 
 def _fields(record: Any) -> Iterable[tuple[str, Any, Rules]]:
-    """Fields of a named tuple with their rules; JAX tracers are skipped, since they have no value."""
+    """Fields of a named tuple with their rules, without JAX tracers, which have no value."""
     for name, rules in _rules_of_fields(record.__class__).items():
         value = getattr(record, name)
         if not _is_traced(value):

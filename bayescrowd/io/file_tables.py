@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from bayescrowd.data.vocabulary import argument, comma_list
-from bayescrowd.io.cells import unquoted_column
+from bayescrowd.io.cells import unquote_column
 
 __all__ = [
     "COLUMN_NAMES",
@@ -151,7 +151,7 @@ class DelimitedText:
             raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
         columns = {name: _integers_if_canonical(table[name]) for name in wanted}
         if not self.raw_cells:
-            columns = {name: unquoted_column(column) for name, column in columns.items()}
+            columns = {name: unquote_column(column) for name, column in columns.items()}
         return pa.table(columns)
 
     def row_number(self, position: int) -> int:

@@ -237,7 +237,7 @@ def test_termination_while_writing_leaves_nothing(tmp_path, number):
     [
         ("item,question,worker,label\n1,2,3,4\n", [], "choose one with --task"),
         ("a,worker,label\n1,2,3\n", [], "or --task to name it"),
-        ("task,worker,label\n1,2,x\n", [], "(--classes names also those that nobody chose)"),
+        ("task,worker,label\n1,2,x\n", [], "(--classes also declares classes that nobody chose)"),
         (SMALL + "1,ann,dog\n", ["--duplicates", "error"], "(--duplicates keep takes them as data"),
         (SMALL, ["--truth", "truth.csv"], "or --truth-columns to name it"),
         (SMALL, ["--gold", "truth.csv"], "or --gold-columns to name it"),

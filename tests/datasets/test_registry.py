@@ -141,11 +141,11 @@ def test_breast_cancer() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match=r"no data set 'blubird'; there are bluebird, rte"):
+    with pytest.raises(ValueError, match=r"no data set 'blubird'; expected one of bluebird, rte"):
         registry.load_dataset("blubird")
     with pytest.raises(ValueError, match=r"no table 'iris'; there are nursery, breast-cancer"):
         registry.load_table("iris")
-    with pytest.raises(ValueError, match=r"no data set 'iris'; there are .*nursery"):
+    with pytest.raises(ValueError, match=r"no data set 'iris'; expected one of .*nursery"):
         registry.fetch("iris")
 
 
