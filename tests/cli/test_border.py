@@ -62,8 +62,8 @@ def process(*arguments, most_bytes=None, **options):
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
-        ("x.jsonl", "[" * 100_000, "x.jsonl: row 1: arrays or objects stand inside each other"),
-        ("x.json", "[" * 100_000, "x.json: arrays or objects stand inside each other"),
+        ("x.jsonl", "[" * 100_000, "x.jsonl: row 1: arrays or objects are nested too deeply"),
+        ("x.json", "[" * 100_000, "x.json: arrays or objects are nested too deeply"),
         (
             "x.jsonl",
             '{"task": 1, "worker": 1, "label": 1}\n\n{"task": ' + "9" * 5_000 + "}",
