@@ -409,7 +409,7 @@ def test_truth_beyond_the_annotations(tmp_path, key):
         ),
         (
             "task,label\n1,cat\n2,dog\n1,dog\n",
-            "row 4, column 'label': a second, different gold label for task '1'; expected one",
+            "row 4, .*'label': a second, different gold label for task '1'; expected one per task",
         ),
         ("task,label\n1,\n", "column 'label' has no labels; expected at least one"),
         ("task,label\n", "column 'label' has no labels; expected at least one"),
