@@ -1,8 +1,8 @@
 """True labels, worker quality and the next question to ask, from noisy crowd labels.
 
 Public names load on first use: importing the package reads no data and loads no numerical
-library. A new name takes a line in ``_NAMES`` and its twin below ``TYPE_CHECKING``, the one for
-Python and the other for type checkers; a test compares them.
+library. A new name needs a line in ``_NAMES``, for Python, and one below ``TYPE_CHECKING``, for
+type checkers; a test compares the two.
 """
 
 from importlib import import_module
@@ -142,7 +142,7 @@ _NAMES = {
 __all__ = ["__version__", *_SUBMODULES, *_NAMES]
 
 
-if not TYPE_CHECKING:  # type checkers would take it to mean that every name exists
+if not TYPE_CHECKING:  # otherwise, type checkers would assume that every name exists
 
     def __getattr__(name: str) -> object:
         """Load a public name on first use (PEP 562)."""

@@ -1,9 +1,9 @@
-"""What an estimator owes scikit-learn, without importing scikit-learn.
+"""scikit-learn's conventions for estimators, without importing scikit-learn.
 
 Importing `sklearn.base` loads `scipy.stats` and takes longer than most fits. `ParameterMixin`
-gives an estimator the parameters that `sklearn.base.clone`, pipelines and searches read and set;
-what is shown of it, its tags, `NotFittedError` and `ConvergenceWarning` are scikit-learn's own and
-are imported when they are needed.
+gives an estimator the methods with which `sklearn.base.clone`, pipelines and searches read and set
+parameters. Its text and HTML representations, its tags, `NotFittedError` and `ConvergenceWarning`
+are scikit-learn's own and are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, TypeVar
 
 __all__ = ["ParameterMixin", "check_is_fitted", "ignore_not_converged", "warn_not_converged"]
 
-_SHOWN = (
+_REPRESENTATIONS = (
     "__repr__",
     "_repr_html_",
     "_repr_mimebundle_",
     "_get_params_html",
     "_get_fitted_attr_html",
 )
-"""The methods with which scikit-learn shows an estimator; older versions lack the last two."""
+"""Methods with which scikit-learn displays an estimator; older versions lack the last two."""
 
-# beartype knows `typing.Self` only where it decorates whole classes.
+# beartype supports `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="ParameterMixin")
 
 
 class ParameterMixin:
-    """Parameters as in scikit-learn: the arguments of the constructor, kept as attributes.
+    """Parameters in scikit-learn's style: constructor arguments, stored as attributes.
 
     Examples:
         >>> import bayescrowd as bc
@@ -45,7 +45,7 @@ class ParameterMixin:
         """The parameters by name, in alphabetical order.
 
         Args:
-            deep: include those of parameters that are estimators, as `name__parameter`.
+            deep: whether to include the parameters of nested estimators, as `name__parameter`.
         """
         params: dict[str, Any] = {}
         for name in _parameter_names(type(self)):
@@ -56,10 +56,10 @@ class ParameterMixin:
         return params
 
     def set_params(self: Itself, **params: Any) -> Itself:
-        """Set parameters by name; `name__parameter` sets one of a parameter that is an estimator.
+        """Set parameters by name; `name__parameter` sets a parameter of a nested estimator.
 
         Raises:
-            ValueError: there is no parameter of this name.
+            ValueError: the estimator has no parameter of this name.
         """
         names = _parameter_names(type(self))
         nested: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -82,21 +82,21 @@ class ParameterMixin:
         return repr(_as_scikit_learn(self))
 
     def _repr_html_(self) -> str:
-        """The estimator as a diagram with a table of its parameters, for notebooks."""
+        """Diagram of the estimator with a table of its parameters, for notebooks."""
         from sklearn.utils import estimator_html_repr
 
         return estimator_html_repr(_as_scikit_learn(self))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What notebooks choose from, according to `sklearn.set_config(display=...)`."""
+        """Representations for notebooks, according to `sklearn.set_config(display=...)`."""
         return _as_scikit_learn(self)._repr_mimebundle_(**options)
 
     def _get_params_html(self, *args: Any, **options: Any) -> Any:
-        """The table of parameters, which the diagram of a pipeline asks its members for."""
+        """Table of parameters, which the diagram of a pipeline requests from each step."""
         return _as_scikit_learn(self)._get_params_html(*args, **options)
 
     def _get_fitted_attr_html(self, *args: Any, **options: Any) -> Any:
-        """The table of fitted attributes, likewise."""
+        """Table of fitted attributes, which the diagram of a pipeline requests from each step."""
         return _as_scikit_learn(self)._get_fitted_attr_html(*args, **options)
 
     def __sklearn_tags__(self) -> Any:
@@ -106,7 +106,7 @@ class ParameterMixin:
 
 
 def check_is_fitted(estimator: ParameterMixin) -> None:
-    """Raise `sklearn.exceptions.NotFittedError` unless `fit` has set attributes like `labels_`."""
+    """Raise `sklearn.exceptions.NotFittedError` if `fit` has set no attribute such as `labels_`."""
     if any(name.endswith("_") and not name.startswith("__") for name in vars(estimator)):
         return
     from sklearn.exceptions import NotFittedError
@@ -118,7 +118,7 @@ def check_is_fitted(estimator: ParameterMixin) -> None:
 
 
 def warn_not_converged(message: str, *, stacklevel: int) -> None:
-    """Issue a `sklearn.exceptions.ConvergenceWarning`; `stacklevel` 1 is the caller's line."""
+    """Issue a `sklearn.exceptions.ConvergenceWarning`; `stacklevel=1` points to the caller."""
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
@@ -141,12 +141,16 @@ def _parameter_names(kind: type) -> list[str]:
 
 
 def _as_scikit_learn(estimator: ParameterMixin) -> Any:
-    """The same estimator as a `sklearn.base.BaseEstimator`, which knows how to show itself."""
+    """The same estimator as a `sklearn.base.BaseEstimator`, which can display itself."""
     from sklearn.base import BaseEstimator
 
     kind = type(estimator)
-    shown = {name: getattr(BaseEstimator, name) for name in _SHOWN if hasattr(BaseEstimator, name)}
+    displays = {
+        name: getattr(BaseEstimator, name)
+        for name in _REPRESENTATIONS
+        if hasattr(BaseEstimator, name)
+    }
     names = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__init__": kind.__init__}
-    twin: Any = object.__new__(type(kind.__name__, (kind, BaseEstimator), shown | names))
+    twin: Any = object.__new__(type(kind.__name__, (kind, BaseEstimator), displays | names))
     twin.__dict__.update(vars(estimator))
     return twin

@@ -1,18 +1,18 @@
 """Scores of labels and probabilities against the truth; agreement is in `bayescrowd.agreement`.
 
-Predictions are compared with a truth by task id. A prediction is a table of probabilities,
+Predictions are matched with the truth by task id. A prediction is a table of probabilities,
 tasks x classes, or a Series of labels. Three conventions hold in every function:
 
 - Ties are not broken. If the probabilities of t classes are within a relative 1e-9 of the
   largest, each of them is chosen with probability 1/t: a score is the expectation over that
   choice and never depends on the order of rows or classes.
-- A task of the truth without a prediction (no row, or a row of NaN) is answered by a uniform guess
-  among the K classes: it costs an expected error of (K - 1) / K and has probabilities 1 / K.
-- A predicted task without a truth is ignored.
+- A task whose truth is known but which has no prediction (no row, or a row of NaN) is answered by a
+  uniform guess among the K classes: its expected error is (K - 1) / K, its probabilities are 1 / K.
+- A predicted task whose truth is unknown is ignored.
 
-The truth need not match exactly. If a task's true class is unknown to the prediction, every answer
-is wrong: that class has probability 0. A `TruthWarning` counts such tasks, and those that the
-prediction does not list at all.
+The truth need not match the prediction exactly. If a task's true class is not among the classes of
+the prediction, every answer is wrong: that class has probability 0. A `TruthWarning` counts such
+tasks and those that the prediction does not list.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Scores(NamedTuple):
     """Scores of one table of probabilities against a truth."""
 
     n: int
-    """Number of tasks with a truth."""
+    """Number of tasks whose truth is known."""
     accuracy: float
     """Expected fraction of correct labels."""
     macro_f1: float
-    """Mean of the classes' F1."""
+    """Mean of the F1 scores of the classes."""
     brier: float
     """Brier score, 0 to 2; lower is better."""
     log_loss: float
@@ -84,7 +84,7 @@ def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
     aligned = match_probas(probas, truth)
     return Scores(
         n=len(aligned.truth),
-        accuracy=float(_right(aligned).mean()),
+        accuracy=float(_correct_probability(aligned).mean()),
         macro_f1=_macro_f1(aligned),
         brier=_brier_score(aligned),
         log_loss=_log_loss(aligned),
@@ -104,19 +104,19 @@ def error_rate(
     Args:
         prediction: probabilities, tasks x classes, or labels by task.
         truth: true class by task.
-        classes: the K classes of labels; without it those of a categorical Series, or else those
-            that occur in the prediction or the truth. A table of probabilities has them as columns.
+        classes: the K classes, if the prediction is a Series of labels. By default, the categories
+            of a categorical Series, or else the classes found in the prediction and the truth.
 
     Raises:
         ValueError: no task of the truth is predicted, a task is listed twice, or a row does not
             hold probabilities.
 
     Warns:
-        TruthWarning: counts the tasks of the truth that the prediction does not list, and those
-            whose class is not one of its classes.
+        TruthWarning: some tasks of the truth are not in the prediction, or have a class that is
+            not among its classes.
 
     Examples:
-        A certain and correct answer costs 0, a tie of two 1/2, a task without prediction 2/3:
+        A certain, correct answer costs 0, a tie of two classes 1/2, a missing prediction 2/3:
 
         >>> import pandas as pd
         >>> import bayescrowd as bc
@@ -140,7 +140,7 @@ def accuracy(
         >>> bc.metrics.accuracy(pd.Series(["a", "b", "b"]), pd.Series(["a", "b", "a"]))
         0.6666666666666666
     """
-    return float(_right(match_prediction(prediction, truth, classes)).mean())
+    return float(_correct_probability(match_prediction(prediction, truth, classes)).mean())
 
 
 @validate_arguments
@@ -150,8 +150,8 @@ def confusion_table(
     """Expected number of tasks by true class (rows) and decided class (columns).
 
     A tie is split evenly among its classes and a task without a prediction among all classes, so
-    that entries need not be whole; they sum to the number of tasks with a truth. The arguments
-    are those of `error_rate`.
+    that entries need not be whole numbers; they sum to the number of tasks whose truth is known.
+    The arguments are those of `error_rate`.
 
     Examples:
         >>> import pandas as pd
@@ -177,10 +177,10 @@ def macro_f1(
 ) -> float:
     """Mean over classes of F1, computed from the expected counts of `confusion_table`.
 
-    The F1 of a class is twice the number of tasks that are both truly and decidedly of the class,
-    divided by the sum of those truly and those decidedly of it. A class that is neither true nor
-    decided for any task is left out of the mean. With ties this is the F1 of the expected counts,
-    not the expectation of F1. The arguments are those of `error_rate`.
+    The F1 of a class is twice the number of its tasks that are decided correctly, divided by the
+    sum of the number of its tasks and the number of tasks decided as this class. A class that is
+    neither true nor decided for any task is left out of the mean. With ties, this is the F1 of the
+    expected counts, not the expectation of F1. The arguments are those of `error_rate`.
 
     Examples:
         Both classes have an F1 of 2/3:
@@ -197,9 +197,9 @@ def macro_f1(
 def brier_score(probas: pd.DataFrame, truth: Truth) -> float:
     """Mean squared distance between the probabilities and the truth, summed over all classes.
 
-    It ranges from 0 (certain and correct) to 2 (certain and wrong), as Brier (1950) defined it; a
-    uniform guess among K classes has 1 - 1/K. For two classes it is twice the score that looks at
-    one class only.
+    The score ranges from 0 (certain and correct) to 2 (certain and wrong), as Brier (1950) defined
+    it; a uniform guess among K classes scores 1 - 1/K. For two classes, it is twice the score that
+    considers only one class.
 
     Examples:
         >>> import pandas as pd
@@ -215,9 +215,9 @@ def brier_score(probas: pd.DataFrame, truth: Truth) -> float:
 def log_loss(probas: pd.DataFrame, truth: Truth) -> float:
     """Mean negative log probability of the true class, in nats.
 
-    It is at least 0; a uniform guess among K classes has log K. Probabilities below 2.2e-16, the
-    resolution of floating-point numbers, are raised to it, so that one certain mistake costs 36
-    nats and not infinity.
+    The loss is at least 0; a uniform guess among K classes has a loss of log K. Probabilities below
+    2.2e-16, the resolution of floating-point numbers, are raised to that value, so that one certain
+    mistake costs 36 nats rather than infinity.
 
     Examples:
         >>> import pandas as pd
@@ -235,8 +235,8 @@ def expected_calibration_error(
 ) -> float:
     """Mean gap between confidence and accuracy over the bins of the `reliability_curve`.
 
-    Bins are weighted by their numbers of tasks (Guo et al. 2017, eq. 3). It ranges from 0 (of the
-    labels with a confidence of 80 %, 80 % are correct) to 1.
+    Bins are weighted by their numbers of tasks (Guo et al. 2017, eq. 3). The error ranges from 0
+    (of the labels with a confidence of 80 %, 80 % are correct) to 1.
 
     Examples:
         Four labels with 75 % confidence, three of them correct, are calibrated:
@@ -257,15 +257,15 @@ def reliability_curve(
     """Accuracy of the decided labels as a function of their confidence.
 
     The confidence of a label is its probability. Bins are equally wide and closed on the right,
-    (0, 1/n], (1/n, 2/n], ...; empty ones are left out.
+    (0, 1/n], (1/n, 2/n], ...; empty bins are left out.
 
     Args:
         probas: probabilities, tasks x classes.
         truth: true class by task.
-        n_bins: number of bins from 0 to 1.
+        n_bins: number of bins between 0 and 1.
 
     Returns:
-        One row per bin that holds tasks: `lower` and `upper` edge, mean `confidence`, expected
+        One row per bin that contains tasks: `lower` and `upper` edge, mean `confidence`, expected
         `accuracy`, and the number of tasks `n`.
 
     Examples:
@@ -282,7 +282,7 @@ def reliability_curve(
 
 
 def _decisions(probas: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
-    """Probability of each class under a uniform choice among those tied for the largest."""
+    """Probability of each class under a uniform choice among the classes tied for the largest."""
     tied = probas >= probas.max(axis=1, keepdims=True) * (1 - TIE_TOLERANCE)
     return tied / tied.sum(axis=1, keepdims=True)
 
@@ -303,12 +303,12 @@ def _macro_f1(aligned: ScoredTasks) -> float:
 
 def _brier_score(aligned: ScoredTasks) -> float:
     squares = np.square(aligned.probas).sum(axis=1)
-    return float(np.mean(squares - 2 * _of_truth(aligned.probas, aligned.truth) + 1))
+    return float(np.mean(squares - 2 * _entry_of_truth(aligned.probas, aligned.truth) + 1))
 
 
 def _log_loss(aligned: ScoredTasks) -> float:
-    right = _of_truth(aligned.probas, aligned.truth)
-    return float(-np.log(np.maximum(right, np.finfo(float).eps)).mean())
+    of_truth = _entry_of_truth(aligned.probas, aligned.truth)
+    return float(-np.log(np.maximum(of_truth, np.finfo(float).eps)).mean())
 
 
 def _calibration_error(curve: pd.DataFrame) -> float:
@@ -319,9 +319,11 @@ def _calibration_error(curve: pd.DataFrame) -> float:
 def _reliability_curve(aligned: ScoredTasks, n_bins: int) -> pd.DataFrame:
     confidence = aligned.probas.max(axis=1)
     edges = np.linspace(0, 1, n_bins + 1)
-    # Rounding may lift a confidence above 1, or one that equals an edge above that edge.
+    # Rounding may lift a confidence above 1, or above the edge that it should equal.
     bins = np.searchsorted(edges[1:-1], confidence - TIE_TOLERANCE)
-    tasks = pd.DataFrame({"confidence": confidence, "accuracy": _right(aligned), "bin": bins})
+    tasks = pd.DataFrame(
+        {"confidence": confidence, "accuracy": _correct_probability(aligned), "bin": bins}
+    )
     grouped = tasks.groupby("bin")
     curve = grouped[["confidence", "accuracy"]].mean()
     curve.insert(0, "lower", edges[curve.index])
@@ -330,13 +332,13 @@ def _reliability_curve(aligned: ScoredTasks, n_bins: int) -> pd.DataFrame:
     return curve.reset_index(drop=True)
 
 
-def _right(aligned: ScoredTasks) -> Float[np.ndarray, " item"]:
+def _correct_probability(aligned: ScoredTasks) -> Float[np.ndarray, " item"]:
     """Probability that each task's label is correct."""
-    return _of_truth(_decisions(aligned.probas), aligned.truth)
+    return _entry_of_truth(_decisions(aligned.probas), aligned.truth)
 
 
-def _of_truth(
+def _entry_of_truth(
     values: Float[np.ndarray, "item cls"], truth: Int[np.ndarray, " item"]
 ) -> Float[np.ndarray, " item"]:
-    """Each task's entry for its true class."""
+    """Entry of each task for its true class."""
     return values[np.arange(len(truth)), truth]

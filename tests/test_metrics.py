@@ -103,7 +103,7 @@ def test_tasks_that_the_prediction_does_not_list_are_counted() -> None:
     with pytest.warns(TruthWarning) as caught:
         scores = metrics.score_table(PROBAS, truth)
     assert [str(warning.message) for warning in caught] == [
-        "2 of 3 truth tasks have no prediction and count as a fair guess (such as 'elsewhere')"
+        "2 of 3 truth tasks have no prediction and count as a uniform guess (such as 'elsewhere')"
     ]
     assert scores.n == 3
     assert scores.accuracy == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
@@ -317,10 +317,18 @@ def test_overconfidence_shows() -> None:
     [
         (PROBAS, {}, "the truth is empty"),
         (PROBAS, {"t1": None}, "the truth is empty"),
-        (PROBAS, {7: "a"}, "no task of the truth is predicted.* 7, the prediction such as 't1'"),
+        (
+            PROBAS,
+            {7: "a"},
+            "no task of the truth is predicted.* 7, the prediction has tasks such as 't1'",
+        ),
         (PROBAS, pd.Series(["a", "b"], index=["t1", "t1"]), "truth gives task 't1' two different"),
-        (PROBAS.iloc[[0, 0]], {"t1": "a"}, "task 't1' of the prediction is listed twice"),
-        (PROBAS[["a", "a", "b"]], {"t1": "a"}, "class 'a' of the table of .* is listed twice"),
+        (PROBAS.iloc[[0, 0]], {"t1": "a"}, "the prediction lists task 't1' twice"),
+        (
+            PROBAS[["a", "a", "b"]],
+            {"t1": "a"},
+            "two columns of the table of probabilities are named 'a'",
+        ),
         (PROBAS[["a"]], {"t1": "a"}, "expected tasks x classes with at least"),
         (PROBAS.iloc[:0], {"t1": "a"}, "expected tasks x classes with at least"),
         (2 * PROBAS, {"t1": "a"}, "row of task 't1' is .*expected probabilities that sum to 1"),
@@ -338,7 +346,7 @@ def test_bad_labels() -> None:
     labels = pd.Series({1: "a", 2: "x"})
     with pytest.raises(ValueError, match="label of task 2 is 'x', which is not one of the classes"):
         metrics.error_rate(labels, {1: "a"}, classes=["a", "b"])
-    with pytest.raises(ValueError, match="classes were given with a table"):
+    with pytest.raises(ValueError, match="classes= was given with a table"):
         metrics.error_rate(PROBAS, {"t1": "a"}, classes=["a", "b"])
 
 

@@ -1,5 +1,5 @@
-"""What is refused before it is tried.
+"""Checks that run before the work does.
 
-* `parameters`: declared constraints of arguments, checked by one decorator.
-* `memory`: how much memory there is, and whether a computation fits.
+* `parameters`: constraints on arguments, declared in signatures and checked in one place.
+* `memory`: how much memory is available, and whether a computation fits into it.
 """

@@ -1,4 +1,4 @@
-"""How much memory there is, and refusing what does not fit before it is tried."""
+"""Available memory, and refusal of computations that would need more."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ _CONTROL_GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""The limit of a container, version 2 and version 1."""
+"""Files with a container's memory limit, in version 2 and version 1 of control groups."""
 
 
 def available_bytes() -> float:
-    """Memory that this process can still claim; infinite where the system does not say.
+    """Bytes of memory that this process can still claim; infinity if the system does not say.
 
-    On Linux this is the memory that is free or can be freed, at most the container's limit;
-    elsewhere it is all of the machine's memory.
+    On Linux this is the memory that is free or can be freed, capped at the container's limit;
+    elsewhere it is the machine's total memory.
     """
-    known = [_memory_of_machine(), *(_limit_in(path) for path in _CONTROL_GROUP_LIMITS)]
-    return min(known)
+    return min(_machine_bytes(), *map(_limit_in, _CONTROL_GROUP_LIMITS))
 
 
 def check_fits(n_bytes: float, what: str, advice: str) -> None:
-    """Refuse what takes more memory than there is.
+    """Refuse a computation that needs more memory than is available.
 
     Args:
-        n_bytes: how much it takes.
-        what: what takes it.
-        advice: what to do instead.
+        n_bytes: bytes that the computation needs.
+        what: name of the computation, with which the message begins.
+        advice: what the user can do instead.
 
     Raises:
-        ValueError: it does not fit.
+        ValueError: the computation does not fit into memory.
     """
     available = available_bytes()
     if n_bytes > available:
         raise ValueError(
-            f"{what}: {in_words(n_bytes)} of memory are needed and {in_words(available)} are "
+            f"{what}: {in_words(n_bytes)} of memory are needed, but only {in_words(available)} are "
             f"available; {advice}"
         )
 
 
 def in_words(n_bytes: float) -> str:
-    """A number of bytes with a unit.
+    """A number of bytes in a readable unit.
 
     Examples:
         >>> in_words(2_500_000_000), in_words(7_300_000), in_words(12)
@@ -57,7 +56,7 @@ def in_words(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
-def _memory_of_machine() -> float:
+def _machine_bytes() -> float:
     try:
         for line in _MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):

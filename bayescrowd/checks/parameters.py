@@ -1,17 +1,19 @@
-"""What arguments may be: declared in signatures and checked in one place.
+"""Constraints on arguments, declared in signatures and checked in one place.
 
-A signature says what it takes: `seed: Seed`, `n_iter: Count`, `prior: Literal["learned",
-"uniform"]`, `strength: Positive | Literal["learned"]`. The same words that type checkers and
-readers see are checked when the code runs: `@validate_arguments` checks the arguments of a
-function on every call, `check_parameters` those that an estimator was made with, at `fit`, since
-scikit-learn's constructors store what they get. What does not fit is refused with its name, its
-value and what was expected: TypeError for a wrong type, ValueError for a wrong value.
+A signature declares what it accepts: `seed: Seed`, `n_iter: Count`, `prior: Literal["learned",
+"uniform"]`, `strength: Positive | Literal["learned"]`. The annotations that type checkers and
+readers see are also checked at run time: `@validate_arguments` checks the arguments of a function
+on every call; `check_parameters` checks the parameters of an estimator in `fit`, since
+constructors in scikit-learn's style store their arguments unchecked. An argument that does not
+match is refused with its name, its value and what was expected: TypeError for a wrong type,
+ValueError for a wrong value.
 
-NumPy's scalars pass for Python's, truth values never for numbers. NaN is no number, and infinity
-only where it is declared. Entries of lists, values of mappings and those fields of named tuples
-that declare a range are checked by their own annotations; arrays by their axes and the kind of
-their entries; a class that is imported for type checkers alone by its name. Annotations that name
-no plain type (`Any`, type variables, protocols) are not checked, nor is what JAX's arrays hold.
+NumPy scalars are accepted as Python numbers, truth values never are. NaN is not accepted as a
+number, and infinity only where it is declared. Entries of lists, values of mappings and fields of
+named tuples that declare a range are checked by their own annotations; arrays are checked by their
+number of axes and the kind of their entries; a class imported only for type checkers is checked by
+its name. Annotations that are not plain types (`Any`, type variables, protocols) are not checked,
+nor are the entries of JAX arrays.
 """
 
 from __future__ import annotations
@@ -44,14 +46,15 @@ __all__ = [
     "check_arguments",
     "check_fields",
     "check_parameters",
+    "validate_arguments",
 ]
 
 LARGEST_SEED = 2**32 - 1
-"""JAX makes its keys of the lowest 32 bits: a larger seed would be the same as a smaller one."""
+"""JAX keys use only 32 bits of a seed: a larger seed would repeat the draws of a smaller one."""
 
 
 class Whole(NamedTuple):
-    """A whole number in a range, both ends included."""
+    """Range of whole numbers, including both ends."""
 
     least: int | None = None
     most: int | None = None
@@ -71,7 +74,7 @@ class Whole(NamedTuple):
 
 
 class Real(NamedTuple):
-    """A number in a range; its ends are included unless they are excluded by name."""
+    """Range of numbers, including each end unless `without_least` or `without_most` is set."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -103,7 +106,7 @@ Positive = Annotated[float, Real(0, without_least=True, without_most=True)]
 NonNegative = Annotated[float, Real(0, without_most=True)]
 Finite = Annotated[float, Real(without_least=True, without_most=True)]
 Tolerance = Annotated[float, Real(0)]
-"""Infinity stops an iteration at its first step."""
+"""A tolerance at which an iteration stops; infinity stops it after its first step."""
 Fraction = Annotated[float, Real(0, 1)]
 OpenFraction = Annotated[float, Real(0, 1, without_least=True, without_most=True)]
 
@@ -113,7 +116,7 @@ _NAMES = {
     "PathLike": "a path",
     "str": "text",
 }
-"""What messages call some of the types."""
+"""Names of types in messages, where they differ from the class name."""
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -132,18 +135,18 @@ def validate_arguments(function: Callable[Arguments, Result]) -> Callable[Argume
 
 
 def check_parameters(estimator: Any) -> None:
-    """Check what an estimator was made with against its constructor's annotations."""
+    """Check the parameters of an estimator against the annotations of its constructor."""
     make = type(estimator).__init__
     names = inspect.signature(make).parameters
     check_arguments(make, {name: getattr(estimator, name) for name in names if name != "self"})
 
 
 def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Raise unless each argument is what the function's annotation of it says.
+    """Check arguments against the annotations of the function that takes them.
 
     Raises:
         TypeError: an argument has a wrong type.
-        ValueError: it has a wrong value.
+        ValueError: an argument has the right type and a wrong value.
     """
     rules = _rules_of(function)
     for name, value in arguments.items():
@@ -151,16 +154,16 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) 
 
 
 def check_fields(name: str, record: Any) -> None:
-    """Raise unless each field of a named tuple, which messages call `name`, is as annotated."""
+    """Check the fields of a named tuple, which messages call `name`, against their annotations."""
     for place, value, rules in _fields(record):
         _check(f"{name}{place}", value, rules)
 
 
 def as_numbers(name: str, values: Any) -> Float[np.ndarray, "*shape"]:
-    """An array, a series or a table as floats; messages call it `name`.
+    """The entries of an array, a Series or a table as floats; messages call it `name`.
 
     Raises:
-        ValueError: an entry is no number.
+        ValueError: an entry is not a number.
     """
     try:
         return np.asarray(values, dtype=float)
@@ -169,25 +172,25 @@ def as_numbers(name: str, values: Any) -> Float[np.ndarray, "*shape"]:
 
 
 class _Rule(NamedTuple):
-    """One of the things that an argument may be."""
+    """One of the alternatives that an annotation allows."""
 
     fits: Callable[[Any], bool]
-    """Whether a value has the type."""
+    """Whether a value has the right type."""
     accepts: Callable[[Any], bool]
-    """Whether it has the type and is in range, its parts aside."""
+    """Whether a value has the right type and is in range, regardless of its parts."""
     words: tuple[str, ...]
-    """What was expected, for messages: one of these."""
+    """The accepted values in words, for messages; one entry per alternative."""
     parts: Callable[[Any], Iterable[tuple[str, Any, Rules]]] = lambda value: ()
-    """Entries of a list, values of a mapping or fields of a record, each with what follows the
-    argument's name in messages and with the rules that it has to meet."""
+    """Parts of a value: entries of a list, values of a mapping or fields of a record. Each comes
+    with the suffix that names it in messages, such as '[3]', and the rules that it must meet."""
 
 
 Rules = tuple[_Rule, ...] | None
-"""What something may be: one of these. None where that is not checked."""
+"""Alternatives of which a value must meet one; None if the value is not checked."""
 
 
 def _check(name: str, value: Any, rules: Rules) -> None:
-    """Raise with the name of the argument, or of the part of it that is wrong."""
+    """Raise if the value meets no rule, naming the argument or the part of it that is wrong."""
     if rules is None or _is_right(value, rules):
         return
     for rule in rules:
@@ -197,7 +200,7 @@ def _check(name: str, value: Any, rules: Rules) -> None:
     *others, last = dict.fromkeys(word for rule in rules for word in rule.words)
     words = f"{', '.join(others)} or {last}" if others else last
     wrong = ValueError if any(rule.fits(value) for rule in rules) else TypeError
-    raise wrong(f"{name}={_shown(value)}: expected {words}")
+    raise wrong(f"{name}={_quote(value)}: expected {words}")
 
 
 def _is_right(value: Any, rules: Rules) -> bool:
@@ -208,14 +211,14 @@ def _is_right(value: Any, rules: Rules) -> bool:
 
 
 class _NotLoaded:
-    """Stands for a class that is imported for type checkers alone, and known by its name."""
+    """Stand-in for a class that is imported only for type checkers and known only by its name."""
 
     def __class_getitem__(cls, _: Any) -> type:
         return cls
 
 
 class _Scope(dict[str, Any]):
-    """The names of a module, those that are imported for type checkers alone among them."""
+    """Names of a module, with stand-ins for those that are imported only for type checkers."""
 
     def __missing__(self, name: str) -> type:
         if hasattr(builtins, name):
@@ -225,16 +228,16 @@ class _Scope(dict[str, Any]):
 
 @cache
 def _rules_of(function: Callable[..., Any]) -> dict[str, Rules]:
-    """What each argument may be."""
+    """Rules of each argument."""
     inner = inspect.unwrap(function)
     return _rules_in(inner.__annotations__, inner.__globals__)
 
 
 @cache
 def _rules_of_fields(record: Any) -> dict[str, Rules]:
-    """What each field of a named tuple may be that declares a range; others are results too."""
+    """Rules of the fields of a named tuple that declare a range; others may hold results."""
     scope = _Scope(vars(sys.modules[record.__module__]))
-    found = {name: _evaluated(kind, scope) for name, kind in record.__annotations__.items()}
+    found = {name: _evaluate(kind, scope) for name, kind in record.__annotations__.items()}
     ranges = {name: kind for name, kind in found.items() if typing.get_origin(kind) is Annotated}
     return _rules_in(ranges, scope)
 
@@ -249,8 +252,8 @@ def _rules_in(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[
 
 
 def _alternatives(annotation: Any, scope: _Scope) -> Rules:
-    """The rules of an annotation, of which one must hold."""
-    annotation = _evaluated(annotation, scope)
+    """Rules of an annotation, of which one must be met."""
+    annotation = _evaluate(annotation, scope)
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (Union, types.UnionType):
         parts = [_alternatives(part, scope) for part in inside]
@@ -262,7 +265,7 @@ def _alternatives(annotation: Any, scope: _Scope) -> Rules:
         return (_number(ranges[0]),) if ranges else _alternatives(base, scope)
     if origin is Literal:
         return (_choice(inside),)
-    if origin in (Sequence, Iterable):  # text is a sequence of letters, but not of what is meant
+    if origin in (Sequence, Iterable):
         return (_list(_takes_items, "a list", _alternatives(inside[0], scope)),)
     if origin is tuple and inside[1:] == (...,):
         is_one = _instance((tuple,), "").fits
@@ -275,33 +278,33 @@ def _alternatives(annotation: Any, scope: _Scope) -> Rules:
         return (_number(Real(without_least=True, without_most=True)),)
     if annotation in (None, type(None)):
         return (_instance((type(None),), "None"),)
-    return _of_class(annotation if origin is None else origin)
+    return _class_rules(annotation if origin is None else origin)
 
 
-def _evaluated(annotation: Any, scope: _Scope) -> Any:
+def _evaluate(annotation: Any, scope: _Scope) -> Any:
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     return eval(annotation, {}, scope) if isinstance(annotation, str) else annotation
 
 
-def _of_class(kind: Any) -> Rules:
+def _class_rules(kind: Any) -> Rules:
     if kind is bool:
         return (_instance((bool, np.bool_), "True or False"),)
     if kind in (Any, object) or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return None
-    if hasattr(kind, "array_type"):  # jaxtyping's
+    if hasattr(kind, "array_type"):  # an annotation of jaxtyping
         return (_array(kind),)
     if kind is np.ndarray:
         return (_Rule(_is_numeric, _is_numeric, ("an array of numbers",)),)
     words = _NAMES.get(kind.__name__, f"a {kind.__name__}")
     if issubclass(kind, _NotLoaded):
-        return (_named(kind.__name__, words),)
+        return (_instance_by_name(kind.__name__, words),)
     rule = _instance((kind,), words)
     return (rule._replace(parts=_fields) if hasattr(kind, "_fields") else rule,)
 
 
-def _named(name: str, words: str) -> _Rule:
-    """An instance of a class of this name or of one that inherits from it."""
+def _instance_by_name(name: str, words: str) -> _Rule:
+    """Rule for instances of a class with this name and of its subclasses."""
 
     def fits(value: Any) -> bool:
         return any(base.__name__ == name for base in type(value).__mro__)
@@ -310,7 +313,7 @@ def _named(name: str, words: str) -> _Rule:
 
 
 def _fields(record: Any) -> Iterable[tuple[str, Any, Rules]]:
-    """The fields of a named tuple; where JAX traces them there are no values to check."""
+    """Fields of a named tuple with their rules, without JAX tracers, which have no value."""
     for name, rules in _rules_of_fields(record.__class__).items():
         value = getattr(record, name)
         if not _is_traced(value):
@@ -319,14 +322,14 @@ def _fields(record: Any) -> Iterable[tuple[str, Any, Rules]]:
 
 def _list(is_one: Callable[[Any], bool], words: str, entry: Rules) -> _Rule:
     def parts(value: Any) -> Iterable[tuple[str, Any, Rules]]:
-        if entry is None or not isinstance(value, Collection):  # an iterator can be read but once
+        if entry is None or not isinstance(value, Collection):  # an iterator can be read only once
             return
         places: Iterable[int] = range(len(value))
         if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
-            # Ranges are intervals, so the extremes tell; NaN is both.
+            # Ranges are intervals, so the extremes decide; argmin and argmax both find NaN.
             places = (int(value.argmin()), int(value.argmax())) if len(value) else ()
-        listed = value if isinstance(value, Sequence | np.ndarray) else list(value)
-        yield from ((f"[{place}]", listed[place], entry) for place in places)
+        entries = value if isinstance(value, Sequence | np.ndarray) else list(value)
+        yield from ((f"[{place}]", entries[place], entry) for place in places)
 
     return _Rule(is_one, is_one, (words,), parts)
 
@@ -340,16 +343,16 @@ def _mapping(entry: Rules) -> _Rule:
 
 
 def _array(annotation: Any) -> _Rule:
-    """An array, or rows in lists, by the number of axes and the kind of the entries.
+    """Rule for an array, or nested lists, by the number of axes and the kind of the entries.
 
-    How long the axes have to be, the function knows.
+    The lengths of the axes are left to the function to check.
     """
     dtypes, axes = annotation.dtypes, annotation.dim_str.split()
     if dtypes in (("prng_key",), ("uint32",)):
         return _instance((annotation,), "a key of jax.random")
     of_any_shape = any(axis.startswith(("*", "...")) for axis in axes)
     kinds, entries = "biuf", "numbers"
-    if not isinstance(dtypes, tuple):  # of any kind
+    if not isinstance(dtypes, tuple):  # any kind of entries
         kinds, entries = "biufOSU", "values"
     elif not any("float" in dtype for dtype in dtypes):
         kinds, entries = ("b", "truth values") if "bool" in dtypes else ("iu", "whole numbers")
@@ -361,7 +364,7 @@ def _array(annotation: Any) -> _Rule:
         return fits(value) and (of_any_shape or np.ndim(value) == len(axes))
 
     def parts(value: Any) -> Iterable[tuple[str, Any, Rules]]:
-        if annotation.array_type is not np.ndarray:  # JAX's may be traced, or logarithms
+        if annotation.array_type is not np.ndarray:  # JAX arrays may be traced or hold log zeros
             return
         array = np.asarray(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -407,6 +410,7 @@ def _instance(kinds: tuple[type, ...], words: str) -> _Rule:
 
 
 def _takes_items(value: Any) -> bool:
+    """Whether the value is a list or the like; text is not, though it is a sequence of letters."""
     is_many = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     return is_many and getattr(value, "ndim", 1) > 0
 
@@ -416,23 +420,23 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _is_array(value: Any, kinds: str) -> bool:
-    """Whether the value is an array, or rows in lists, with a dtype of one of these kinds."""
+    """Whether the value is an array, or nested lists, with a dtype of one of these kinds."""
     if not isinstance(value, Sequence) and not hasattr(value, "__array__"):
         return False
     try:
         array = value if _is_traced(value) else np.asarray(value)
-    except (TypeError, ValueError):  # keys of random numbers; rows of different lengths
+    except (TypeError, ValueError):  # JAX keys; rows of different lengths
         return False
     return array.dtype.kind in kinds
 
 
 def _is_traced(value: Any) -> bool:
-    """Whether the value is one of JAX's that has a shape and a type, and no content yet."""
+    """Whether JAX traces the value, which then has a shape and a dtype but no content."""
     return any(base.__name__ == "Tracer" for base in type(value).__mro__)
 
 
-def _shown(value: Any, most: int = 60) -> str:
-    """A value in a message: small ones as they are, large ones by their type."""
+def _quote(value: Any, most: int = 60) -> str:
+    """A value for a message: itself if it is short, else its type."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     if len(text) > most or "\n" in text:
         return f"a {type(value).__name__}"

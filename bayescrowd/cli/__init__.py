@@ -1,13 +1,22 @@
 """The command line: arguments, files, exit codes; no statistics.
 
-A command is a module of this package with one public function, `add_to(commands)`, which declares
-its arguments and names the function that does the work: `run(args) -> int`, the exit code. A new
-command takes its module and a place in `_COMMANDS`. Modules import what is heavy inside `run`, so
-that `--help` and `--version` answer at once.
+* `demo`, `aggregate`, `posterior`, `compare`, `workers`, `multiselect`, `budget`, `reproduce` and
+  `datasets`: the commands, one module each.
+* `arguments`: argument types, options and file checks that commands share.
+* `labelled_tables`: tables of instances with features and a class, read from files.
+* `budget_runs`: policies, options and runs of `budget`.
+* `sampling`: models, options and files of the commands that sample posteriors.
+* `progress`: progress on standard error.
+* `text`: aligned tables and numbers with their nouns.
 
-Exit codes: 0 done; 2 bad input or usage, said in one line on standard error; 1 a fault of ours,
-likewise; 130 interrupted; 141 when whoever read our output stopped reading. With
-BAYESCROWD_TRACEBACK=1 in the environment the traceback comes before the line.
+The module of a command has one public function, `add_to(commands)`, which declares the arguments
+and names the function that does the work: `run(args) -> int` returns the exit code. A new command
+needs its module and a place in `_COMMANDS`. Modules import heavy libraries inside `run`, so that
+`--help` and `--version` answer at once.
+
+Exit codes: 0 for success; 2 for bad input or usage and 1 for a fault of ours, each with one line on
+standard error; 130 if interrupted; 141 if the reader of our output stopped reading. With
+BAYESCROWD_TRACEBACK=1 in the environment, the traceback precedes the line.
 """
 
 from __future__ import annotations
@@ -47,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     Args:
-        argv: the arguments; those of the process if not given.
+        argv: arguments of the command; by default those of the process.
     """
     _write_any_text()
     try:
@@ -55,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse has printed the help or the error
         return stop.code if isinstance(stop.code, int) else DONE
     with warnings.catch_warnings():
-        # One line each, and also on the second call of the same code.
+        # Each warning is printed on one line, even if the same code has warned before.
         warnings.filterwarnings("always", category=UserWarning)
         warnings.showwarning = _show_warning
-        return _guarded(args)
+        return _run_safely(args)
 
 
 def _parser() -> Parser:
@@ -74,14 +83,14 @@ def _parser() -> Parser:
     return parser
 
 
-def _guarded(args: object) -> int:
-    """Run the chosen command; whatever goes wrong becomes one line and an exit code."""
+def _run_safely(args: object) -> int:
+    """Run the chosen command; turn any error into one line of text and an exit code."""
     from bayescrowd.data.vocabulary import options_in_messages
 
     try:
         with options_in_messages():
             code: int = args.run(args)  # type: ignore[attr-defined]
-        if sys.stdout is not None:  # None, if it was closed before we started
+        if sys.stdout is not None:  # None if it was closed before we started
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -89,7 +98,7 @@ def _guarded(args: object) -> int:
         _discard_output()
         return NOBODY_READS
     except (ValueError, OSError) as error:
-        return _report(_output_fault() or _described(error), BAD_INPUT)
+        return _report(_output_fault() or _describe(error), BAD_INPUT)
     except Exception as error:
         kind = f"{type(error).__name__}: {error}".rstrip(": ")
         hint = "a fault of bayescrowd; BAYESCROWD_TRACEBACK=1 shows where"
@@ -104,11 +113,11 @@ def _report(message: str, code: int) -> int:
     return code
 
 
-def _described(error: ValueError | OSError) -> str:
-    """The system's own errors as 'file: what', ours as they are."""
+def _describe(error: ValueError | OSError) -> str:
+    """An error of the operating system as 'file: reason', an error of ours as it is."""
     if isinstance(error, OSError) and error.strerror:
         what = error.strerror[:1].lower() + error.strerror[1:]
-        # Files that we write are named (`writing.new_file`); only standard output has no name.
+        # `writing.new_file` puts the file name into its errors; only standard output has no name.
         is_full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         name = error.filename or ("standard output" if is_full else None)
         return f"{name}: {what}" if name else what
@@ -116,13 +125,13 @@ def _described(error: ValueError | OSError) -> str:
 
 
 def _output_fault() -> str | None:
-    """Why standard output takes no more, if that is what went wrong."""
+    """Why standard output cannot be written to, if that is what went wrong."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
         _discard_output()
-        return _described(error)
+        return _describe(error)
     return None
 
 
@@ -142,13 +151,13 @@ def _show_warning(
 
 
 def _write_any_text() -> None:
-    """Ids that the terminal cannot show are escaped rather than fatal."""
+    """Escape characters that the terminal cannot show instead of failing on them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:
-    """Keep Python from complaining of the closed pipe once more when it exits."""
-    with suppress(OSError, ValueError):  # a stream without a file beneath
+    """Keep Python from reporting the closed pipe a second time when it exits."""
+    with suppress(OSError, ValueError):  # the stream has no file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What the commands' arguments share: one-line errors, types, files, the methods' names."""
+"""What the commands share: the parser, argument types, file checks and the list of methods."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from bayescrowd.cli.exports import command_name, exported_classes, summary_of
+from bayescrowd.data.text import shorten
 
 if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
@@ -34,33 +35,33 @@ __all__ = [
 
 
 class Method(NamedTuple):
-    """A method of aggregation as the command line offers it."""
+    """A method of aggregation, as offered on the command line."""
 
     estimator: str
-    """Its public name in `bayescrowd`."""
+    """Public name of the estimator in `bayescrowd`."""
     summary: str
-    """What it does, in a few words."""
+    """Description of the method in a few words."""
 
 
 _SHORT = {
-    "auto": Method("AutoAggregator", "an average of models that needs no choice"),
-    "majority-vote": Method("MajorityVote", "the class most workers chose"),
+    "auto": Method("AutoAggregator", "an average of models; nothing to choose"),
+    "majority-vote": Method("MajorityVote", "the class that most workers chose"),
     "wawa": Method("Wawa", "votes weighted by agreement with the majority"),
-    "zero-based-skill": Method("ZeroBasedSkill", "votes weighted by skills learned from nothing"),
-    "mmsr": Method("MMSR", "skills by robust rank-one completion of agreement"),
-    "kos": Method("KOS", "messages between tasks and workers; classes as ordered"),
-    "ghosh-svd": Method("GhoshSVD", "leading singular vector; classes as ordered"),
-    "eigen-ratio": Method("EigenRatio", "ratio of eigenvectors; classes as ordered"),
+    "zero-based-skill": Method("ZeroBasedSkill", "votes weighted by skills learned iteratively"),
+    "mmsr": Method("MMSR", "skills from robust rank-one matrix completion"),
+    "kos": Method("KOS", "message passing; treats classes as ordered"),
+    "ghosh-svd": Method("GhoshSVD", "leading singular vector; treats classes as ordered"),
+    "eigen-ratio": Method("EigenRatio", "ratio of eigenvectors; treats classes as ordered"),
     "one-coin": Method("OneCoinDawidSkene", "EM with one accuracy per worker"),
     "glad": Method("GLAD", "EM with worker ability and task difficulty"),
-    "mace": Method("MACE", "EM with workers who know or spam"),
-    "empirical-bayes": Method("EmpiricalBayesDawidSkene", "matrices regularised by ability"),
-    "worker-types": Method("WorkerTypes", "a few types of workers"),
+    "mace": Method("MACE", "EM with workers who either know or spam"),
+    "empirical-bayes": Method("EmpiricalBayesDawidSkene", "confusion matrices shrunk by ability"),
+    "worker-types": Method("WorkerTypes", "EM with a few types of workers"),
     "dawid-skene": Method("DawidSkene", "EM with a confusion matrix per worker"),
-    "selective": Method("SelectiveDawidSkene", "Dawid–Skene without workers who know nothing"),
-    "spectral": Method("SpectralDawidSkene", "Dawid–Skene from a start by moments"),
+    "selective": Method("SelectiveDawidSkene", "Dawid–Skene without uninformative workers"),
+    "spectral": Method("SpectralDawidSkene", "Dawid–Skene started by the method of moments"),
 }
-"""The default, then simple methods first, described in fewer words than by their docstrings."""
+"""Methods with a name and a description of their own: the default, then from simple to elaborate."""
 
 METHODS = _SHORT | {
     command_name(name): Method(name, summary_of(name))
@@ -71,33 +72,32 @@ METHODS = _SHORT | {
 
 
 DEFAULT_METHOD = "auto"
-"""What is used unless the user says otherwise."""
-
+"""Method that is used unless the user chooses another."""
 
 MOST = 2**32 - 1
-"""The largest integer an option takes; of a longer seed JAX would use 32 bits only."""
+"""Largest integer that an option accepts; JAX uses only 32 bits of a seed."""
 
 PICTURES = (".png", ".pdf", ".svg")
-"""Extensions of the pictures that commands draw."""
+"""Extensions of the pictures that commands can write."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that says what is wrong in one line."""
+    """An argument parser that reports errors on one line."""
 
     make_epilog: Callable[[], str] | None = None
-    """Makes the epilog when the help is shown, if that takes more than a constant."""
+    """Function that returns the epilog when the help is shown, if it is not a constant."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_help_formatter, **options)
 
     def format_help(self) -> str:
-        """The help, its epilog included."""
+        """The help text with the epilog."""
         if self.make_epilog is not None:
             self.epilog = self.make_epilog()
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Print the line and leave with the exit code of bad usage."""
+        """Print the message on one line and exit with the code for bad usage."""
         line = " ".join(message.split())
         self.exit(2, f"{self.prog}: {line} (see {self.prog} --help)\n")
 
@@ -105,11 +105,11 @@ class Parser(argparse.ArgumentParser):
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
 else:
-    Commands = argparse._SubParsersAction  # a private class, and the only name it has
+    Commands = argparse._SubParsersAction  # argparse has no public name for this class
 
 
 def make_estimator(name: str, **options: int | None) -> Aggregator:
-    """The method's estimator with these options; those that are None keep their defaults.
+    """The estimator of a method with these options; an option that is None keeps its default.
 
     Raises:
         ValueError: the method has no such option.
@@ -126,12 +126,12 @@ def make_estimator(name: str, **options: int | None) -> Aggregator:
 
 
 def add_reading_options(parser: Parser) -> None:
-    """Declare how the file of judgements, `args.labels`, is read; see `read_labels`."""
+    """Declare the options with which `read_labels` reads the file of judgements, `args.labels`."""
     reading = parser.add_argument_group("reading")
     reading.add_argument(
         "--format",
         choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
-        help="default: by extension and content",
+        help="format of the file; default: by extension and content",
     )
     for role in ("task", "worker", "label"):
         reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
@@ -139,29 +139,30 @@ def add_reading_options(parser: Parser) -> None:
         "--classes",
         type=comma_separated,
         metavar="A,B,...",
-        help="the classes in order; default: those found, in natural order",
+        help="the classes in order; default: the labels found, in natural order",
     )
     reading.add_argument(
         "--duplicates",
         choices=("keep", "error", "first", "last"),
         default="keep",
-        help="repeated judgements of one task by one worker; default: %(default)s",
+        help="how to treat repeated judgements of a task by one worker; default: %(default)s",
     )
     add_raw_cells(reading)
 
 
 def add_raw_cells(group: argparse._ActionsContainer) -> None:
-    """Declare that cells of CSV and TSV files are read and written as they are."""
+    """Declare the option that reads and writes cells of CSV and TSV files as they are."""
     group.add_argument(
         "--raw-cells",
         action="store_true",
-        help="neither put an apostrophe before text in CSV and TSV that a spreadsheet would run "
-        "as a formula (=, +, -, @ in front), nor take it off on reading",
+        help="read and write CSV and TSV cells as they are; without it, text that a spreadsheet "
+        "would run as a formula (starting with =, +, - or @) is written with an apostrophe in "
+        "front, which is removed on reading",
     )
 
 
 def read_labels(args: argparse.Namespace) -> Annotations:
-    """Read the file of judgements as the reading options say."""
+    """Read the file of judgements according to the reading options."""
     from bayescrowd.io.reading import read_annotations
 
     return read_annotations(
@@ -185,14 +186,16 @@ def check_outputs(
     journals: Sequence[str | None] = (),
     overwrite: bool,
 ) -> None:
-    """Raise, before any work is done, if an output could not be written in the end.
+    """Raise, before any work is done, if an output could not be written later.
+
+    In every list, None stands for an option that was not given.
 
     Args:
-        inputs: files that are read; None stands for an option that was not given, here and below.
+        inputs: files to read.
         tables: files for `write_table`; '-' is standard output.
         pictures: files whose extension must be one of `PICTURES`.
-        others: files of any name.
-        journals: likewise, but an existing one is continued instead of refused.
+        others: files with any name.
+        journals: files with any name, to which lines are appended if they exist.
         overwrite: whether existing outputs may be replaced.
 
     Raises:
@@ -203,7 +206,7 @@ def check_outputs(
     from bayescrowd.io.writing import check_table_target, check_target
 
     outputs = [*tables, *pictures, *others, *journals]
-    # realpath resolves loops of links, too; reading and writing then refuse them by name.
+    # realpath also accepts circular links; reading and writing refuse them later, by name.
     files = [os.path.realpath(path) for path in (*inputs, *outputs) if path and path != "-"]
     for path in outputs:
         if path is None or (path == "-" and path in tables):
@@ -211,7 +214,7 @@ def check_outputs(
         if path in pictures and Path(path).suffix.lower() not in PICTURES:
             raise ValueError(f"{path}: expected a name that ends in {', '.join(PICTURES)}")
         if files.count(os.path.realpath(path)) > 1:
-            raise ValueError(f"{path}: named twice; expected a file of its own for the output")
+            raise ValueError(f"{path}: named twice; expected a separate file for each output")
         check = check_table_target if path in tables else check_target
         try:
             check(path, overwrite=overwrite or path in journals)
@@ -222,7 +225,9 @@ def check_outputs(
 def method_name(text: str) -> str:
     """Argument type: the name of a method."""
     if text not in METHODS:
-        raise argparse.ArgumentTypeError(f"no method {text!r}; there are {', '.join(METHODS)}")
+        raise argparse.ArgumentTypeError(
+            f"no method {text!r}; expected one of {', '.join(METHODS)}"
+        )
     return text
 
 
@@ -237,10 +242,10 @@ def positive_number(text: str) -> int:
 
 
 def comma_separated(text: str) -> list[str]:
-    """Argument type: names with commas between them."""
+    """Argument type: names separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected names with commas between them")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected names separated by commas")
     return names
 
 
@@ -252,13 +257,13 @@ def _integer(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = MOST + 1 if text.isdecimal() else least - 1  # more digits than Python reads
+        number = MOST + 1 if text.isdecimal() else least - 1  # Python refuses very long integers
     if number < least:
-        raise argparse.ArgumentTypeError(f"{_shown(text)}: expected an integer of at least {least}")
+        raise argparse.ArgumentTypeError(
+            f"{shorten(text, 40)!r}: expected an integer of at least {least}"
+        )
     if number > MOST:
-        raise argparse.ArgumentTypeError(f"{_shown(text)}: expected an integer of at most {MOST}")
+        raise argparse.ArgumentTypeError(
+            f"{shorten(text, 40)!r}: expected an integer of at most {MOST}"
+        )
     return number
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:37]}...")

@@ -1,4 +1,4 @@
-"""`bayescrowd datasets`: which public data sets there are, and where their files lie."""
+"""`bayescrowd datasets`: list the public data sets and fetch their files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "datasets",
         help="list or fetch public data sets",
-        description="Public data sets: what there is, and fetching it.",
-        epilog="Files are looked for in the folder that BAYESCROWD_DATA names, then in the cache "
-        "(BAYESCROWD_CACHE), and are downloaded otherwise. Their SHA-256 sums are checked.",
+        description="List the public data sets, or fetch their files.",
+        epilog="Files are searched for in the folder that BAYESCROWD_DATA names, then in the cache "
+        "(BAYESCROWD_CACHE); those found in neither are downloaded. SHA-256 sums are checked.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="names and descriptions")
+    listing = actions.add_parser("list", help="print names and descriptions")
     listing.set_defaults(run=_list)
-    fetching = actions.add_parser(
-        "fetch", help="download what is not here, and print the files' paths"
+    fetching = actions.add_parser("fetch", help="download missing files and print the paths of all")
+    fetching.add_argument(
+        "names", nargs="*", metavar="NAME", help="name of a data set, as printed by 'list'"
     )
-    fetching.add_argument("names", nargs="*", metavar="NAME", help="a name of the list")
-    fetching.add_argument("--all", action="store_true", help="every data set there is")
+    fetching.add_argument("--all", action="store_true", help="fetch every data set")
     fetching.set_defaults(run=_fetch)
     for action in (listing, fetching):
         action.add_argument("--json", action="store_true", help="print JSON")
@@ -58,16 +58,18 @@ def _fetch(args: argparse.Namespace) -> int:
     from bayescrowd.datasets.registry import dataset_names, fetch
 
     if args.all == bool(args.names):
-        raise ValueError("datasets fetch: expected names, or --all")
+        raise ValueError("datasets fetch: expected either names of data sets or --all")
     unknown = [name for name in args.names if name not in dataset_names()]
     if unknown:
-        raise ValueError(f"no data set {unknown[0]!r}; there are {', '.join(dataset_names())}")
+        raise ValueError(
+            f"no data set {unknown[0]!r}; expected one of {', '.join(dataset_names())}"
+        )
     paths: dict[str, list[str]] = {}
     failures: list[str] = []
     for name in dataset_names() if args.all else args.names:
         try:
             paths[name] = [str(path) for path in fetch(name)]
-        except (ValueError, OSError) as failure:  # the others may still be had
+        except (ValueError, OSError) as failure:  # the others may still succeed
             failures.append(str(failure))
             continue
         if not args.json:

@@ -1,4 +1,4 @@
-"""Progress on standard error when that is a terminal, and silence when it is not."""
+"""Progress on standard error if that is a terminal, and nothing if it is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["iterations", "stage", "steps"]
 
 @contextmanager
 def stage(description: str) -> Iterator[None]:
-    """Say what is being done while the block runs."""
+    """Show a description while the `with` block runs."""
     from tqdm import tqdm
 
     with tqdm(
@@ -27,7 +27,7 @@ def stage(description: str) -> Iterator[None]:
 
 @contextmanager
 def iterations(description: str) -> Iterator[None]:
-    """Count the iterations that run inside the block, with how far the last one moved."""
+    """Count the iterations that run inside the `with` block and show the change of the last one."""
     from tqdm import tqdm
 
     from bayescrowd.iteration import Iteration, watch_iterations
@@ -53,7 +53,7 @@ def iterations(description: str) -> Iterator[None]:
 
 @contextmanager
 def steps(description: str, n_steps: int) -> Iterator[None]:
-    """Count the steps of a loop that runs inside the block, with the time that is left."""
+    """Count the steps of a loop that runs inside the `with` block and show the remaining time."""
     from tqdm import tqdm
 
     from bayescrowd.iteration import Iteration, watch_iterations

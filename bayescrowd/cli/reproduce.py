@@ -1,4 +1,4 @@
-"""`bayescrowd reproduce`: published tables and figures, rerun and compared."""
+"""`bayescrowd reproduce`: rerun published tables and figures and compare the results."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ def add_to(commands: Commands) -> None:
         "name", metavar="NAME|list", help="table or figure to rerun; 'list' lists them all"
     )
     parser.add_argument(
-        "--seeds", type=positive_number, metavar="N", help="number of seeds for random parts"
+        "--seeds", type=positive_number, metavar="N", help="number of seeds for the random parts"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (reproduce)")
     parser.add_argument(
-        "--jobs", type=positive_number, metavar="N", help="number of processes (one per core)"
+        "--out", type=Path, metavar="DIR", help="folder to write to; default: reproduce"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive_number,
+        metavar="N",
+        help="number of processes; default: one per core",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--force", action="store_true", help="delete the folder's files of NAME first"
+        "--force", action="store_true", help="first delete the files of NAME in the folder"
     )
     parser.set_defaults(run=_run)
 

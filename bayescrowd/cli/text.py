@@ -1,4 +1,4 @@
-"""Text for people: tables with aligned columns, numbers with their nouns."""
+"""Text for people to read: tables with aligned columns, numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["align", "quantity"]
 
 
 def align(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), indent: int = 2) -> str:
-    """Rows of text in columns; the first row is the header, columns are right-aligned.
+    """Rows of text in right-aligned columns, starting with the header.
 
     Args:
-        rows: rows with the same number of cells.
-        left: columns to align at the left instead.
-        indent: spaces before each row.
+        rows: rows with the same number of cells; the first is the header.
+        left: positions of the columns to align on the left instead.
+        indent: number of spaces before each row.
 
     Examples:
         >>> print(align([["method", "accuracy"], ["wawa", "0.9"]], indent=0))

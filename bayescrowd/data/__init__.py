@@ -1,10 +1,13 @@
 """What users bring, coded and validated once.
 
-* `text`: names made to fit into a table or a picture.
-* `vocabulary`: ids and names as users wrote them, and how messages show them.
-* `truth`: known labels beside a crowd's; what does not match is counted and reported.
+* `text`: names shortened to fit into a table or a picture.
+* `vocabulary`: columns of ids and labels as integer codes, and how messages name them.
+* `coding`: tables of judgements as integer codes.
 * `annotations`: `Annotations`, who gave which task which label.
+* `truth`: known labels of tasks; those that do not match the crowd's are counted and reported.
+* `predictions`: predictions matched with known labels, ready to be scored.
+* `dataset`: `Dataset`, a crowd's labels with their truth and a description.
+* `table_dataset`: `TableDataset`, instances with their features and their class.
 * `features`: `FeatureTable`, discrete features of items with missing entries.
 * `judgements`: numeric judgements of objects' attributes.
-* `dataset`: `Dataset` and `TableDataset`, data with truth and a description.
 """

@@ -1,7 +1,7 @@
-"""A crowd's labels with their truth, whether published or simulated.
+"""A crowd's labels with their truth, published or simulated.
 
-`bayescrowd.datasets` and `bayescrowd.simulate` both return a `Dataset`, so that whatever runs on
-one runs on the other.
+`bayescrowd.datasets` and `bayescrowd.simulate` both return a `Dataset`, so that what runs on
+published data also runs on simulated data.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Dataset(NamedTuple):
     """Judgements of a crowd, with the truth where it is known."""
 
     annotations: Annotations
-    """Who said what about which task."""
+    """The judgements: who gave which task which label."""
     truth: pd.Series | None
-    """True class, indexed by task, for the tasks that have one; None if no truth is known."""
+    """True class of the tasks for which it is known, indexed by task; None if it is never known."""
     description: str
-    """What was judged and by whom, with known problems of the data."""
+    """What was judged and by whom, and the known problems of the data."""
     name: str
-    """The name that loads it, or the name of its simulator."""
+    """Name under which the data set is loaded, or name of the simulator."""
     source: str
-    """The publication to cite, and where the files come from."""
+    """The publication to cite, and the origin of the files."""
     parameters: CrowdParameters | None
     """The true parameters of a simulated crowd; None for a real one."""
 

@@ -1,8 +1,8 @@
 """Predictions matched with known true classes, ready to be scored.
 
-A prediction is a table of probabilities, tasks x classes, or a Series of labels. A task of the
-truth without a prediction (no row, or a row of NaN) gets uniform probabilities. A predicted task
-without a truth is left out.
+A prediction is a table of probabilities, tasks x classes, or a Series of labels. A task whose truth
+is known but which has no prediction (no row, or a row of NaN) gets uniform probabilities. A
+predicted task whose truth is unknown is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.data.truth import Truth, known_labels, warn_of_classes, warn_of_truth
-from bayescrowd.data.vocabulary import natural_key
+from bayescrowd.data.vocabulary import comma_list, natural_key, quote
 
 __all__ = ["ScoredTasks", "match_prediction", "match_probas"]
 
@@ -24,15 +24,15 @@ class ScoredTasks(NamedTuple):
     """Predictions and true classes of the tasks whose truth is known."""
 
     probas: Float[np.ndarray, "item cls"]
-    """Predicted probabilities; uniform where there is no prediction."""
+    """Predicted probabilities, uniform for tasks without a prediction."""
     truth: Int[np.ndarray, " item"]
     """Position of the true class in `classes`."""
     classes: pd.Index
-    """The classes of the prediction, followed by those that only the truth has."""
+    """The classes of the prediction, followed by those that occur only in the truth."""
 
 
 def match_probas(probas: pd.DataFrame, truth: Truth) -> ScoredTasks:
-    """`match_prediction` for a table of probabilities only."""
+    """`match_prediction`, restricted to tables of probabilities."""
     if not isinstance(probas, pd.DataFrame):
         raise TypeError(
             f"probabilities came as {type(probas).__name__}; expected a DataFrame, tasks x classes"
@@ -48,8 +48,8 @@ def match_prediction(
     Args:
         prediction: probabilities, tasks x classes, or labels by task.
         truth: true class by task.
-        classes: the classes of labels; without it those of a categorical Series, or else those
-            that occur in the prediction or the truth.
+        classes: the classes, if the prediction is a Series of labels. By default, the categories
+            of a categorical Series, or else the classes found in the prediction and the truth.
 
     Raises:
         ValueError: no task of the truth is predicted, a task is listed twice, or a row does not
@@ -62,7 +62,8 @@ def match_prediction(
     if isinstance(prediction, pd.DataFrame):
         if classes is not None:
             raise ValueError(
-                "classes were given with a table of probabilities; its columns are the classes"
+                "classes= was given with a table of probabilities, whose columns are its classes; "
+                "expected it with a Series of labels only"
             )
         _check_probas(prediction)
         probas = prediction
@@ -75,12 +76,12 @@ def match_prediction(
         )
     if not probas.index.is_unique:
         twice = probas.index[probas.index.duplicated()][0]
-        raise ValueError(f"task {_quote(twice)} of the prediction is listed twice")
+        raise ValueError(f"the prediction lists task {quote(twice)} twice; expected it once")
     rows = probas.index.get_indexer(known.index)
     if (rows < 0).all():
         raise ValueError(
             "no task of the truth is predicted: the truth has tasks such as "
-            f"{_quote(known.index[0])}, the prediction such as {_quote(probas.index[0])}"
+            f"{quote(known.index[0])}, the prediction has tasks such as {quote(probas.index[0])}"
         )
     _warn_of_mismatch(known, probas, rows)
     values = probas.to_numpy(dtype=float)[rows]
@@ -98,13 +99,13 @@ def match_prediction(
 def _warn_of_mismatch(
     known: pd.Series, probas: pd.DataFrame, rows: Int[np.ndarray, " item"]
 ) -> None:
-    """Warn about tasks and classes of the truth that the prediction does not have."""
+    """Warn of tasks and classes of the truth that the prediction lacks."""
     n_absent = int((rows < 0).sum())
     if n_absent:
         warn_of_truth(
             f"{n_absent:,} of {len(known):,} truth tasks "
             f"{'has no prediction and counts' if n_absent == 1 else 'have no prediction and count'}"
-            f" as a fair guess (such as {_quote(known.index[int(np.argmax(rows < 0))])})"
+            f" as a uniform guess (such as {quote(known.index[int(np.argmax(rows < 0))])})"
         )
     warn_of_classes(known[~known.isin(probas.columns)], len(known), "truth", "wrong")
 
@@ -124,21 +125,24 @@ def _check_probas(probas: pd.DataFrame) -> None:
         )
     if not probas.columns.is_unique:
         twice = probas.columns[probas.columns.duplicated()][0]
-        raise ValueError(f"class {_quote(twice)} of the table of probabilities is listed twice")
+        raise ValueError(
+            f"two columns of the table of probabilities are named {quote(twice)}; expected one "
+            "column per class"
+        )
     values = probas.to_numpy(dtype=float)
     empty = np.isnan(values).all(axis=1)
-    # The tolerance allows for sums of many single-precision numbers.
+    # The tolerance allows for the rounding of sums of many single-precision numbers.
     fine = (values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < 1e-4)
     bad = np.flatnonzero(~(empty | fine))
     if len(bad):
         raise ValueError(
-            f"row of task {_quote(probas.index[bad[0]])} is {values[bad[0]]}; expected "
-            "probabilities that sum to 1, or NaN throughout"
+            f"the row of task {quote(probas.index[bad[0]])} is {values[bad[0]]}; expected "
+            "probabilities that sum to 1, or only NaN"
         )
 
 
 def _one_hot(labels: pd.Series, truth: pd.Series, classes: Sequence[Any] | None) -> pd.DataFrame:
-    """Labels as probabilities of 0 and 1; NaN throughout where the label is missing."""
+    """Labels as probabilities of 0 and 1, with a row of NaN where the label is missing."""
     if classes is not None:
         vocabulary = pd.Index(classes)
     elif isinstance(labels.dtype, pd.CategoricalDtype):
@@ -150,14 +154,9 @@ def _one_hot(labels: pd.Series, truth: pd.Series, classes: Sequence[Any] | None)
     unknown = np.flatnonzero((codes < 0) & labels.notna().to_numpy())
     if len(unknown):
         raise ValueError(
-            f"label of task {_quote(labels.index[unknown[0]])} is "
-            f"{_quote(labels.iloc[unknown[0]])}, which is not one of the classes "
-            f"{', '.join(map(_quote, vocabulary))}"
+            f"the label of task {quote(labels.index[unknown[0]])} is "
+            f"{quote(labels.iloc[unknown[0]])}, which is not one of the classes "
+            f"{comma_list(vocabulary)}"
         )
     certain = np.vstack([np.eye(len(vocabulary)), np.full(len(vocabulary), np.nan)])
     return pd.DataFrame(certain[codes], index=labels.index, columns=vocabulary)
-
-
-def _quote(value: Any) -> str:
-    """A value as the user typed it, for a message."""
-    return repr(value.item() if isinstance(value, np.generic) else value)

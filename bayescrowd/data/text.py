@@ -1,4 +1,4 @@
-"""Users' names and ids, made to fit into a table or a picture."""
+"""Users' names and ids, shortened to fit into a table or a picture."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Known labels of tasks next to a crowd's: what does not match is counted and reported.
+"""Known labels of tasks; those that do not match the crowd's labels are counted and reported.
 
-A file of true labels seldom fits a file of judgements exactly: it was made for the whole corpus, of
-which the crowd has seen a part, or it uses a class that no worker chose. Neither is a reason to
-refuse it. A known task without labels is left out, and a class that nobody chose is wrong wherever
-labels are scored by it; a `TruthWarning` says how many tasks that concerns.
+A file of true labels seldom matches a file of judgements exactly: it was made for the whole corpus,
+of which the crowd saw only a part, or it uses a class that no worker chose. Neither is a reason to
+refuse it. A known task without judgements is left out. When labels are scored, every answer to a
+task whose true class nobody chose is wrong. A `TruthWarning` says how many tasks are affected.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 Truth = pd.Series | Mapping[Any, Any]
-"""True class by task id; missing classes are passed over."""
+"""True class by task id; missing classes are ignored."""
 
 Unchosen = Literal["left out", "wrong"]
-"""What becomes of a known label whose class nobody chose."""
+"""How to treat a known label whose class nobody chose."""
 
 
 class TruthWarning(UserWarning):
@@ -40,19 +40,19 @@ class TruthWarning(UserWarning):
 
 
 def known_labels(truth: Truth, name: str) -> pd.Series:
-    """The labels by task, each task once, without the missing ones.
+    """The labels that are not missing, with each task listed once.
 
     Args:
-        truth: class by task id; a task may be listed again with the same class.
-        name: what messages call it.
+        truth: class by task id; a task may be repeated with the same class.
+        name: name of these labels in messages.
 
     Raises:
-        TypeError: it is neither a Series nor a mapping.
+        TypeError: `truth` is neither a Series nor a mapping.
         ValueError: a task has two different labels.
     """
     if not isinstance(truth, pd.Series | Mapping):
         raise TypeError(
-            f"{name} came as {type(truth).__name__}; expected a Series or a mapping task -> label"
+            f"{name} came as {type(truth).__name__}; expected a Series or mapping of labels by task"
         )
     known = pd.Series(truth).dropna()
     once = known[~known.index.duplicated()]
@@ -61,19 +61,20 @@ def known_labels(truth: Truth, name: str) -> pd.Series:
         clash = np.flatnonzero(first.to_numpy() != known.to_numpy())
         if len(clash):
             raise ValueError(
-                f"{name} gives task {plain(known.index[clash[0]])!r} two different labels"
+                f"{name} gives task {plain(known.index[clash[0]])!r} two different labels; "
+                "expected one"
             )
     return once
 
 
 def warn_of_tasks(unmatched: pd.Index, n_known: int, name: str, *, source: str = "") -> None:
-    """Report known tasks without labels, which are left out, if there are any.
+    """Warn of known tasks that nobody judged and that are therefore left out, if there are any.
 
     Args:
-        unmatched: the tasks, each once.
-        n_known: how many tasks the known labels name.
-        name: what messages call the known labels.
-        source: what the message begins with, such as the file's name.
+        unmatched: the tasks that nobody judged, without repeats.
+        n_known: number of tasks with a known label.
+        name: name of the known labels in messages.
+        source: beginning of the message, such as the file's name.
     """
     if len(unmatched):
         warn_of_truth(
@@ -84,13 +85,13 @@ def warn_of_tasks(unmatched: pd.Index, n_known: int, name: str, *, source: str =
 
 
 def warn_of_classes(unmatched: pd.Series, n_known: int, name: str, unchosen: Unchosen) -> None:
-    """Report known labels whose class nobody chose, if there are any.
+    """Warn of known labels whose class nobody chose, if there are any.
 
     Args:
-        unmatched: the labels by task.
-        n_known: how many tasks the known labels name.
-        name: what messages call the known labels.
-        unchosen: what becomes of the tasks.
+        unmatched: those labels, indexed by task.
+        n_known: number of tasks with a known label.
+        name: name of the known labels in messages.
+        unchosen: treatment of such tasks, which the message states.
     """
     if len(unmatched) == 0:
         return
@@ -110,7 +111,7 @@ def warn_of_classes(unmatched: pd.Series, n_known: int, name: str, unchosen: Unc
 
 
 def warn_of_truth(message: str) -> None:
-    """Warn with the line of the user's code that led here."""
+    """Issue a `TruthWarning` that points to the line of the user's code, outside the package."""
     frame, depth = inspect.currentframe(), 0
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "bayescrowd":
         frame, depth = frame.f_back, depth + 1

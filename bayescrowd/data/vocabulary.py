@@ -1,9 +1,9 @@
-"""Values of a column as integer codes into a vocabulary, in an order no row can change.
+"""Columns as integer codes into a vocabulary whose order does not depend on that of the rows.
 
-Missing values (None, NaN, empty text) have the code -1. Ids are put in ascending order, classes in
-the order the user gives or in natural sort order, in which 'c2' stands before 'c10'.
+Missing values (None, NaN, empty text) have the code -1. Ids are in ascending order; classes are in
+the order that the user gives, or else in natural sort order, in which 'c2' comes before 'c10'.
 
-Two ids or classes never print alike, because a file or a message could not tell them apart: a
+No two ids or classes print alike, because neither a file nor a message could distinguish them: a
 column that holds both 1 and '1' is read as text, with a warning. Text that files cannot hold
 (a NUL character, half of a surrogate pair) is refused.
 """
@@ -31,24 +31,23 @@ __all__ = [
     "natural_key",
     "options_in_messages",
     "plain",
+    "quote",
     "refuse_indistinct",
     "refuse_shared_column",
-    "shown",
     "sorted_ids",
     "text_of",
     "vocabulary_of",
 ]
 
 MAX_INFERRED_CLASSES = 1_000
-"""More distinct labels than this are taken for a wrong column unless `classes` lists them."""
-
+"""A column with more distinct labels than this is refused unless `classes` lists them."""
 
 _NAMES_OPTIONS: ContextVar[bool] = ContextVar("_NAMES_OPTIONS", default=False)
 
 
 @contextmanager
 def options_in_messages() -> Iterator[None]:
-    """Within the block, messages call an argument by its option on the command line."""
+    """Inside the `with` block, messages name command-line options instead of arguments."""
     token = _NAMES_OPTIONS.set(True)
     try:
         yield
@@ -57,11 +56,11 @@ def options_in_messages() -> Iterator[None]:
 
 
 def argument(name: str, option: str | None = None) -> str:
-    """What messages call an argument: `name=`, or its option within `options_in_messages`.
+    """The name of an argument in messages: `name=`, or inside `options_in_messages` its option.
 
     Args:
-        name: of the argument in Python.
-        option: its name on the command line, if that is not the same.
+        name: name of the argument in Python.
+        option: name of the option on the command line; by default `--name`.
 
     Examples:
         >>> argument("task")
@@ -79,17 +78,17 @@ class Where(NamedTuple):
     """How messages name a place in the input."""
 
     source: str | None = None
-    """The file, if there is one."""
+    """Name of the file; None if there is no file."""
     row_number: Callable[[int], int] | None = None
-    """Number of the row at a position, if it is not the position counted from 1."""
+    """Function from a row's position to its number; None if rows are counted from 1."""
 
     @property
     def prefix(self) -> str:
-        """What a message begins with."""
+        """Beginning of a message: the file's name and a colon, if there is a file."""
         return f"{self.source}: " if self.source else ""
 
     def row(self, position: int) -> str:
-        """The row at a position, as messages call it."""
+        """The row at a position, as messages name it."""
         number = position + 1 if self.row_number is None else self.row_number(position)
         return f"{self.prefix}row {number}"
 
@@ -97,13 +96,13 @@ class Where(NamedTuple):
 def code_ids(
     values: pd.Series, column: str, role: str, where: Where
 ) -> tuple[Int[np.ndarray, " label"], pd.Index]:
-    """Codes into the sorted ids; an id must never be missing."""
+    """Codes into the sorted ids; a missing id raises ValueError."""
     codes, ids = _factorize(values, column, where)
     missing = np.flatnonzero(codes < 0)
     if len(missing):
         raise ValueError(
             f"{where.row(int(missing[0]))}, column {column!r}: missing {role} id "
-            f"({len(missing):,} in all); every judgement needs a task and a worker"
+            f"({len(missing):,} in all); expected a task and a worker for every judgement"
         )
     order, vocabulary = sorted_ids(ids, role)
     return order[codes], vocabulary
@@ -119,7 +118,7 @@ def code_labels(
     codes, found = _factorize(values, column, where)
     if declared is not None:
         vocabulary = vocabulary_of([plain(c) for c in declared], "class")
-        if _is_read_as_text(values, found):  # the classes may be given as 1 or as '1'
+        if _is_read_as_text(values, found):  # the user may give the class as 1 or as '1'
             to_class = pd.Index([text_of(c) for c in vocabulary]).get_indexer(found)
         else:
             to_class = vocabulary.get_indexer(found)
@@ -127,7 +126,7 @@ def code_labels(
         if len(unknown):
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
             raise ValueError(
-                f"{where.row(row)}, column {column!r}: label {shown(found[codes[row]])} is not "
+                f"{where.row(row)}, column {column!r}: label {quote(found[codes[row]])} is not "
                 f"one of the classes {comma_list(vocabulary)}"
             )
     else:
@@ -138,10 +137,10 @@ def code_labels(
         to_class[natural] = np.arange(len(found))
     if len(vocabulary) < 2 and len(found):
         raise ValueError(
-            f"{where.prefix}column {column!r} holds one class only ({shown(vocabulary[0])}); "
-            f"expected at least two ({argument('classes')} names also those that nobody chose)"
+            f"{where.prefix}column {column!r} holds one class only ({quote(vocabulary[0])}); "
+            f"expected at least two ({argument('classes')} also declares classes that nobody chose)"
         )
-    # The appended -1 is what a missing label's code -1 picks.
+    # A missing label has the code -1, which picks the appended -1.
     return np.append(to_class, -1)[codes].astype(np.int32), vocabulary
 
 
@@ -152,15 +151,15 @@ def _refuse_non_classes(
         fractional = np.flatnonzero(~_is_whole(found))
         row = int(np.flatnonzero(np.isin(codes, fractional))[0])
         raise ValueError(
-            f"{where.row(row)}, column {column!r}: {found[codes[row]]} is not a whole "
-            "number; expected labels that name classes"
+            f"{where.row(row)}, column {column!r}: label {found[codes[row]]} is not a whole "
+            "number; expected names of classes, as text or as integers"
         )
     if len(found) > MAX_INFERRED_CLASSES:
-        examples = ", ".join(shown(v) for v in found[:3])
+        examples = ", ".join(quote(v) for v in found[:3])
         raise ValueError(
             f"{where.prefix}column {column!r} holds {len(found):,} distinct labels ({examples}, "
-            f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is it the right column? "
-            f"({argument('classes')} lists more)"
+            f"...); expected at most {MAX_INFERRED_CLASSES:,} classes: is this the right column? "
+            f"({argument('classes')} allows more)"
         )
 
 
@@ -179,13 +178,13 @@ def _factorize(
         row, bad = next((i, v) for i, v in enumerate(values) if not isinstance(v, Hashable))
         raise ValueError(
             f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
-            "a number or a truth value"
+            "a number, True or False"
         ) from None
-    # Before pandas makes an index, which half of a surrogate pair would not survive.
+    # Checked here, because pandas cannot make an index of text with half of a surrogate pair.
     if not pd.api.types.is_numeric_dtype(values.dtype) and (fault := _unwritable(found)):
         position, text, reason = fault
         raise ValueError(
-            f"{where.row(int(np.argmax(codes == position)))}, column {column!r}: {shown(text)} "
+            f"{where.row(int(np.argmax(codes == position)))}, column {column!r}: {quote(text)} "
             f"holds {reason}; expected text that a file can hold"
         )
     if values.dtype == object and pd.api.types.infer_dtype(values).startswith("mixed"):
@@ -194,7 +193,7 @@ def _factorize(
     if isinstance(ids, pd.CategoricalIndex):
         ids = ids.categories.take(ids.codes)
     if ids.dtype != pd.Index(["text"]).dtype and not isinstance(ids.dtype, np.dtype):
-        ids = ids.astype(object)  # nullable and Arrow dtypes: nothing is missing any more
+        ids = ids.astype(object)  # from a nullable or Arrow dtype; missing values are gone by now
     if ids.dtype == object:
         ids = ids.infer_objects()
     if pd.api.types.is_float_dtype(ids.dtype) and _is_whole(ids).all():
@@ -219,7 +218,7 @@ def _code_mixed(
     column: str,
     where: Where,
 ) -> tuple[Int[np.ndarray, " label"], Any]:
-    """Codes of values of several types; all as text, if some of them cannot be told apart."""
+    """Codes of values of several types; all are read as text if two of them print alike."""
     kinds = values.map(_kind, na_action="ignore")
     texts = values.map(text_of, na_action="ignore")
     for key in (texts, pd.Series(codes, index=values.index).where(values.notna())):
@@ -231,8 +230,8 @@ def _code_mixed(
                 values.iloc[clash[0]],
             )
             warnings.warn(
-                f"{where.row(int(clash[0]))}, column {column!r}: {other!r} cannot be told from "
-                f"{one!r} of another type; the whole column is read as text",
+                f"{where.row(int(clash[0]))}, column {column!r}: {other!r} looks like {one!r}, "
+                "which has another type; the whole column is read as text",
                 stacklevel=2,
             )
             return pd.factorize(texts, use_na_sentinel=True)
@@ -240,26 +239,26 @@ def _code_mixed(
 
 
 def _is_read_as_text(values: pd.Series, found: pd.Index) -> bool:
-    """Whether `_factorize` has made text of values that were not all text."""
+    """Whether `_factorize` has converted values that were not all text to text."""
     is_text = all(isinstance(v, str) for v in found)
     return is_text and values.dtype == object and pd.api.types.infer_dtype(values) != "string"
 
 
 def _kind(value: Any) -> str:
-    """Values of one kind are told apart by what they print: numbers, truth values, text, ..."""
+    """Number, truth value, text, ...: within a kind, different values print differently."""
     if isinstance(value, bool | np.bool_):
         return "truth value"
     return "number" if isinstance(value, int | float | np.number) else type(value).__name__
 
 
 def text_of(value: Any) -> str:
-    """The text of a value: 7.0 is '7', since integers next to a missing value are floats."""
+    """The text of a value; 7.0 becomes '7', since integers next to a missing value are floats."""
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if is_whole else str(value)
 
 
 def refuse_indistinct(ids: pd.Index, name: str) -> None:
-    """Raise unless the ids are told apart by what they print, and files can hold them."""
+    """Raise unless all ids print differently and consist of text that files can hold."""
     if not ids.is_unique:
         raise ValueError(f"{name} {plain(ids[ids.duplicated()][0])!r} is listed twice")
     if not pd.api.types.is_string_dtype(ids.dtype):  # object counts as text here
@@ -270,15 +269,15 @@ def refuse_indistinct(ids: pd.Index, name: str) -> None:
         first = int(np.argmax(texts == texts[second]))
         raise ValueError(
             f"{name} {plain(ids[first])!r} and {name} {plain(ids[second])!r} are written alike; "
-            "expected names that a file can tell apart"
+            "expected names that differ when written to a file"
         )
     if fault := _unwritable(ids):
         _, text, reason = fault
-        raise ValueError(f"{name} {shown(text)} holds {reason}; expected text that a file can hold")
+        raise ValueError(f"{name} {quote(text)} holds {reason}; expected text that a file can hold")
 
 
 def _unwritable(values: Iterable[Any]) -> tuple[int, str, str] | None:
-    """Position of the first text that files cannot hold, the text, and why."""
+    """Position of the first text that files cannot hold, the text, and the reason."""
     for position, text in enumerate(values):
         if isinstance(text, str):
             if "\0" in text:
@@ -291,7 +290,7 @@ def _unwritable(values: Iterable[Any]) -> tuple[int, str, str] | None:
 def _code_dense_integers(
     numbers: Int[np.ndarray, " label"], low: int, high: int
 ) -> tuple[Int[np.ndarray, " label"], pd.Index]:
-    """Codes of integers by counting instead of hashing: several times faster on long columns."""
+    """Codes of integers by counting instead of hashing, several times faster on long columns."""
     shifted = numbers.astype(np.int64) - low
     present = np.zeros(high - low + 1, dtype=bool)
     present[shifted] = True
@@ -300,7 +299,7 @@ def _code_dense_integers(
 
 
 def _is_whole(numbers: pd.Index) -> Bool[np.ndarray, " id"]:
-    """Whether each float stands for one integer exactly."""
+    """Whether each float represents exactly one integer."""
     values = numbers.to_numpy()
     return (values == np.floor(values)) & (np.abs(values) < 2**53)
 
@@ -315,7 +314,7 @@ def natural_key(value: Any) -> tuple[str, list[tuple[int, Any]], str]:
 
 
 def _digits_key(digits: str) -> tuple[int, tuple[int, str]]:
-    """By length and then by text, which orders numbers of any length without computing them."""
+    """Sort key by length, then by text, which orders numbers of any length without parsing them."""
     significant = digits.lstrip("0")
     return 0, (len(significant), significant)
 
@@ -332,7 +331,7 @@ def sorted_ids(ids: pd.Index, role: str) -> tuple[Int[np.ndarray, " id"], pd.Ind
 
 
 def vocabulary_of(ids: int | Sequence[Any] | pd.Index, name: str) -> pd.Index:
-    """A vocabulary without repeats; n stands for 0, ..., n - 1."""
+    """The ids as an index without repeats; n stands for 0, ..., n - 1."""
     if isinstance(ids, int | np.integer):
         return pd.RangeIndex(int(ids), name=name)
     index = pd.Index(ids, name=name)
@@ -341,7 +340,7 @@ def vocabulary_of(ids: int | Sequence[Any] | pd.Index, name: str) -> pd.Index:
 
 
 def refuse_shared_column(roles: Iterable[tuple[str, str]], where: Where) -> None:
-    """Raise if one column is named for two roles; `roles` are pairs of column and role."""
+    """Raise if one column is named for two roles; `roles` holds pairs of column and role."""
     taken: dict[str, str] = {}
     for column, role in roles:
         if column in taken:
@@ -353,15 +352,15 @@ def refuse_shared_column(roles: Iterable[tuple[str, str]], where: Where) -> None
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value a user typed."""
+    """A NumPy scalar as a Python value, as the user typed it; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def shown(value: Any, most: int = 100) -> str:
-    """A value for a message, cut short if it is very long.
+def quote(value: Any, most: int = 100) -> str:
+    """A value in quotes for a message, cut short if it is longer than `most` characters.
 
     Examples:
-        >>> shown("cat"), shown("9" * 5000, most=10)
+        >>> quote("cat"), quote("9" * 5000, most=10)
         ("'cat'", "'999999...")
     """
     text = repr(plain(value))
@@ -369,7 +368,7 @@ def shown(value: Any, most: int = 100) -> str:
 
 
 def comma_list(values: Iterable[Any], most: int = 8) -> str:
-    """The first few values for a message."""
-    texts = [shown(value) for value in values]
+    """The first few values in quotes, for a message."""
+    texts = [quote(value) for value in values]
     more = f", ... ({len(texts):,} in all)" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

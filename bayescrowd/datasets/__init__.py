@@ -1,9 +1,9 @@
 """Named public data sets.
 
-* `registry`: the list of data sets, and loading them.
-* `public_files`: finding, downloading and checking their files.
-* `ct_slices`: slices of computed tomography, from the UCI repository.
-* `cub_birds`: Caltech birds with the attributes that workers saw.
+* `registry`: the list of data sets, and the functions that load them.
+* `public_files`: finding, downloading and checking the files.
+* `ct_slices`: the table of CT slices from the UCI repository.
+* `cub_birds`: the Caltech-UCSD birds with the attributes that workers saw.
 """
 
 from bayescrowd.data.dataset import Dataset as Dataset

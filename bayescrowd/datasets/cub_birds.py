@@ -1,13 +1,13 @@
-"""Attributes of birds: the published rates of CUB-200-2011 and, where available, workers' labels.
+"""Attributes of birds: the published rates of CUB-200-2011 and, if available, workers' labels.
 
-CUB-200-2011 (Wah, Branson, Welinder, Perona and Belongie 2011) publishes, for 200 species and 312
-attributes such as 'has_bill_shape::hooked', what percentage of the workers' labels said yes. Its
-three files are looked for in the subfolder `cub200_2011_class_level/` of the places that
+For 200 species and 312 attributes such as 'has_bill_shape::hooked', CUB-200-2011 (Wah, Branson,
+Welinder, Perona and Belongie 2011) gives the percentage of workers' labels that said yes. Its three
+files are searched for in the subfolder `cub200_2011_class_level/` of the folders that
 `public_files` names, and their SHA-256 sums are checked.
 
-Labels of single workers, 5 to 10 per image and attribute (Welinder et al. 2010), are not part of
-it. If you have them, save them as `cub200_worker_labels.csv` (also with .gz) in one of those
-places: one row per label, with the columns image, species, attribute and present (0 or 1).
+The labels of individual workers, 5 to 10 per image and attribute (Welinder et al. 2010), are not
+part of it. If you have them, save them as `cub200_worker_labels.csv` (also with .gz) in one of
+those folders: one row per label, with the columns image, species, attribute and present (0 or 1).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _COLUMNS = ["image", "species", "attribute", "present"]
 
 
 class AttributeRates(NamedTuple):
-    """What workers said about the species."""
+    """How often workers said that the species have the attributes."""
 
     rates: pd.DataFrame
     """Share of labels that said yes, by species and attribute."""
@@ -50,12 +50,12 @@ class AttributeRates(NamedTuple):
 
 
 def has_rates() -> bool:
-    """Whether the published rates are on this machine, unchecked."""
+    """Whether the published rates are on this machine; their content is not checked."""
     return all(find_local(f"{_FOLDER}/{name}") is not None for name in _SHA256)
 
 
 def has_worker_labels() -> bool:
-    """Whether labels of single workers are on this machine."""
+    """Whether labels of individual workers are on this machine."""
     return find_local(*_WORKER_LABELS) is not None
 
 
@@ -72,7 +72,7 @@ def load_attribute_rates() -> AttributeRates:
         (200, 312)
     """
     contents = {name: _read(name) for name in _SHA256}
-    # A name is what follows its number: '1 001.Black_footed_Albatross'.
+    # On each line, the name follows a number: '1 001.Black_footed_Albatross'.
     names = {
         name: [line.split(" ", 1)[1] for line in contents[name].decode().splitlines()]
         for name in ("attributes.txt", "classes.txt")
@@ -88,7 +88,7 @@ def load_attribute_rates() -> AttributeRates:
 
 
 def load_worker_labels() -> pd.DataFrame:
-    """Labels of single workers: image, species, attribute and present, one row each.
+    """Labels of individual workers, one row each: image, species, attribute and present.
 
     Raises:
         FileNotFoundError: there is no such file on this machine.
@@ -105,7 +105,8 @@ def load_worker_labels() -> pd.DataFrame:
         if column not in frame.columns:
             raise ValueError(f"{path}: no column {column!r}; expected {', '.join(_COLUMNS)}")
     if not frame["present"].isin([0, 1]).all():
-        raise ValueError(f"{path}: column 'present': expected 0 or 1")
+        wrong = frame["present"][~frame["present"].isin([0, 1])].iloc[0]
+        raise ValueError(f"{path}: column 'present': found {wrong!r}; expected 0 or 1")
     return frame[_COLUMNS]
 
 

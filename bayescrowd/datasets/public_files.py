@@ -1,10 +1,10 @@
-"""Files of public data sets: where they are on this machine, and how they get there.
+"""Files of public data sets: finding them on this machine, or else downloading them.
 
-A file is looked for in the folder that the environment variable `BAYESCROWD_DATA` names, then in
-the user's cache (`BAYESCROWD_CACHE`, by default the operating system's place for caches). If it is
-in neither, it is downloaded into the cache. Wherever a file was found, its SHA-256 sum must be the
-published one. A download gets its name in the cache only after that check, so that a broken
-connection leaves nothing behind.
+A file is searched for in the folder that the environment variable `BAYESCROWD_DATA` names, then in
+the user's cache (`BAYESCROWD_CACHE`, by default the operating system's folder for caches). If it is
+in neither, it is downloaded into the cache. Wherever a file is found, its SHA-256 sum must be the
+published one. A download gets its final name only after that check, so that a broken connection
+leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import platformdirs
 __all__ = ["PublicFile", "data_folders", "download", "find_local", "is_here", "locate"]
 
 BASE_URL = "https://raw.githubusercontent.com"
-"""Server of the public files; a mirror must offer the same paths."""
+"""Server of the public files; a mirror must serve the same paths."""
 
 TIMEOUT = 30.0
 """Seconds to wait for the server before giving up."""
@@ -39,7 +39,7 @@ class PublicFile(NamedTuple):
     folder: str | None
     """Path of the file's folder on the server; None if no server has the file."""
     recipe: str | None = None
-    """How to make the file by hand if no server has it, as the start of a sentence."""
+    """How to create the file by hand if no server has it, as the beginning of a sentence."""
 
     @property
     def url(self) -> str:
@@ -48,24 +48,24 @@ class PublicFile(NamedTuple):
 
 
 def data_folders() -> list[Path]:
-    """The folders that may hold public files, first choice first; the cache is the last."""
+    """The folders that may contain public files, in order of preference; the cache is the last."""
     given = os.environ.get("BAYESCROWD_DATA")
     cache = os.environ.get("BAYESCROWD_CACHE") or platformdirs.user_cache_dir("bayescrowd")
     return [Path(folder).expanduser() for folder in (given, cache) if folder]
 
 
 def find_local(*names: str) -> Path | None:
-    """The first file on this machine that has one of the names, unchecked; None if there is none.
+    """The first existing file with one of the names, not checked; None if there is none.
 
     Args:
-        names: paths below one of the `data_folders`, first choice first.
+        names: paths relative to the `data_folders`, in order of preference.
     """
     paths = (folder / name for folder in data_folders() for name in names)
     return next((path for path in paths if path.is_file()), None)
 
 
 def is_here(file: PublicFile) -> bool:
-    """Whether the file is on this machine, unchecked."""
+    """Whether the file is on this machine; its content is not checked."""
     return find_local(file.name) is not None
 
 
@@ -87,19 +87,19 @@ def locate(file: PublicFile) -> Path:
         if path != cached or file.folder is None:
             raise ValueError(
                 f"{path} is not the published file (its SHA-256 is not {file.sha256}): "
-                f"remove it, or {_by_hand(file)} and save it there"
+                f"remove it, or {_recipe(file)} and save it there"
             )
     if file.folder is None:
         raise FileNotFoundError(
             f"{file.name} is not on this machine, and no public server has it in this format: "
-            f"{_by_hand(file)} and save it as {_best_place(file.name)}"
+            f"{_recipe(file)} and save it as {_best_place(file.name)}"
         )
 
     def check(path: Path) -> None:
         if _sha256(path) != file.sha256:
             raise ValueError(
                 f"{urlsplit(file.url).netloc} did not send the published {file.name} (SHA-256 is "
-                f"not {file.sha256}): try again, or {_by_hand(file)} by other means and save it "
+                f"not {file.sha256}): try again, or {_recipe(file)} by other means and save it "
                 f"as {_best_place(file.name)}"
             )
 
@@ -110,12 +110,12 @@ def locate(file: PublicFile) -> Path:
 def download(
     url: str, target: Path, check: Callable[[Path], object], *, timeout: float = TIMEOUT
 ) -> None:
-    """Write the file at `target`, whole and checked, or leave nothing there.
+    """Download a file to `target`, complete and checked, or leave nothing there.
 
     Args:
-        url: where the file is.
-        target: where it goes, in the cache.
-        check: raises if the file that it is given is not the published one.
+        url: address of the file.
+        target: path in the cache.
+        check: function that raises unless the file at the given path is the published one.
         timeout: seconds to wait for the server.
 
     Raises:
@@ -127,8 +127,8 @@ def download(
         unfinished = tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-")
     except OSError as error:
         raise OSError(
-            f"the cache cannot take {target.name} ({error}): "
-            "set BAYESCROWD_CACHE to a folder that can be written to"
+            f"{target.name} cannot be saved in the cache ({error}): set BAYESCROWD_CACHE to a "
+            "folder that can be written to"
         ) from error
     with unfinished as folder:
         temporary = Path(folder, target.name)
@@ -138,21 +138,21 @@ def download(
 
 
 def _transfer(url: str, path: Path, timeout: float) -> None:
-    import pooch  # here, since it loads progress bars that warn in a bare notebook
+    import pooch  # slow, seldom needed, and loads progress bars that warn in a bare notebook
 
     downloader = pooch.HTTPDownloader(
         progressbar=sys.stderr.isatty(),
         timeout=timeout,
-        # Unpacked bytes, so that the progress bar and the length check see the file's size.
+        # Uncompressed, so that the progress bar and the length check see the size of the file.
         headers={"Accept-Encoding": "identity"},
     )
     try:
         downloader(url, str(path), None)
-    except OSError as error:  # the base of all that requests raises
+    except OSError as error:  # the base class of all errors of requests
         reason = type(error).__name__
         if (response := getattr(error, "response", None)) is not None:
             reason = f"HTTP {response.status_code}"
-            response.close()  # pooch leaves the body unread and the connection open
+            response.close()  # pooch leaves the connection open
         raise ConnectionError(
             f"{path.name} could not be downloaded from {urlsplit(url).netloc} ({reason}): "
             f"get {url} by other means and save it as {_best_place(path.name)}"
@@ -164,14 +164,14 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _by_hand(file: PublicFile) -> str:
+def _recipe(file: PublicFile) -> str:
     """How to get the file by hand, as part of a sentence."""
     return file.recipe or f"get {file.url}"
 
 
 def _best_place(name: str) -> str:
-    """Where to put a file that was fetched by hand, as part of a sentence."""
+    """Where to save a file that was fetched by hand, as part of a sentence."""
     first = data_folders()[0] / name
     if os.environ.get("BAYESCROWD_DATA"):
         return f"{first} (in the folder that BAYESCROWD_DATA names)"
-    return f"{first}, or under that name in a folder that BAYESCROWD_DATA names"
+    return f"{first}, or under the same name in a folder that BAYESCROWD_DATA names"

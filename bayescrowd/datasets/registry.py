@@ -1,10 +1,10 @@
 """Named public data sets: found on this machine or downloaded, and always checked.
 
-`public_files` says where files are looked for, and how they are checked.
+`public_files` explains where files are searched for and how they are checked.
 
-The five crowds with a truth are those of Zhang, Chen, Zhou and Jordan, "Spectral methods meet
-EM" (2014), in the files of their repository; ids and labels are the files' own integers, which
-count from one.
+The five crowds with known truth are those of Zhang, Chen, Zhou and Jordan, "Spectral methods meet
+EM" (2014), in the files of their repository; ids and labels are the integers of these files, which
+start from one.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = [
 
 @validate_arguments
 def load_dataset(name: str) -> Dataset:
-    """A published crowd: its judgements, and the truth where it is known.
+    """Load a published crowd: its judgements, and the truth where it is known.
 
     Args:
-        name: 'bluebird', 'rte', 'trec', 'dog', 'web' or 'anaesthetist'.
+        name: name of the crowd: 'bluebird', 'rte', 'trec', 'dog', 'web' or 'anaesthetist'.
 
     Returns:
         The data set, with `parameters` None. `truth` holds only the tasks whose class is known:
         all of bluebird, rte and dog, 2,275 of trec's 19,033 and 2,653 of web's 2,665; it is None
-        for anaesthetist. The truth published with web appears to have been built from eight of
-        its own most active workers: agreeing with it is no evidence of a method's quality.
+        for anaesthetist. The truth published with web appears to have been built from the labels
+        of eight of its most active workers: agreement with it is no evidence of a method's quality.
 
     Raises:
         ValueError: the name is unknown, or a file is not the published one.
@@ -54,10 +54,10 @@ def load_dataset(name: str) -> Dataset:
         >>> bluebird = bc.load_dataset("bluebird")  # doctest: +SKIP
         >>> bluebird.annotations  # doctest: +SKIP
         Annotations(4,212 labels: 108 tasks, 39 workers, 2 classes)
-        >>> bc.load_dataset("blubird")
+        >>> bc.load_dataset("cub")
         Traceback (most recent call last):
             ...
-        ValueError: no data set 'blubird'; there are bluebird, rte, trec, dog, web, anaesthetist
+        ValueError: no data set 'cub'; expected one of bluebird, rte, trec, dog, web, anaesthetist
     """
     entry = _lookup(name, _CROWDS, "data set", _TABLES, "load_table")
     paths = fetch(name)
@@ -75,14 +75,14 @@ def load_dataset(name: str) -> Dataset:
 
 @validate_arguments
 def load_table(name: str) -> TableDataset:
-    """A published table of instances with their features and class.
+    """Load a published table of instances with their features and class.
 
     Args:
-        name: 'nursery' has eight features in words and five classes. 'breast-cancer' has nine
-            features graded 1 to 10 and the classes 2 (benign) and 4 (malignant); its ids repeat
-            and are left out, so that rows are numbered 0, 1, ...; its sixteen missing values, all
-            of `bare_nuclei`, are NaN. 'ct-slices' has a number as its target (see
-            `bayescrowd.datasets.ct_slices`).
+        name: name of the table. 'nursery' has eight features in words and five classes.
+            'breast-cancer' has nine features graded 1 to 10 and the classes 2 (benign) and 4
+            (malignant); its ids are not unique and are left out, so that rows are numbered 0, 1,
+            ...; its sixteen missing values, all of `bare_nuclei`, are NaN. 'ct-slices' has a number
+            as its target (see `bayescrowd.datasets.ct_slices`).
 
     Raises:
         ValueError: the name is unknown, or a file is not the published one.
@@ -121,7 +121,7 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def catalogue() -> pd.DataFrame:
-    """The data sets by name: their kind, whether they are on this machine, their description.
+    """Table of the data sets: kind, whether they are on this machine, and description.
 
     Examples:
         >>> from bayescrowd import datasets
@@ -142,7 +142,7 @@ def catalogue() -> pd.DataFrame:
 
 @validate_arguments
 def is_local(name: str) -> bool:
-    """Whether all files of the data set are on this machine, unchecked.
+    """Whether all files of the data set are on this machine; their content is not checked.
 
     Examples:
         >>> from bayescrowd import datasets
@@ -155,14 +155,14 @@ def is_local(name: str) -> bool:
 
 @validate_arguments
 def fetch(name: str) -> list[Path]:
-    """Paths of the checked files of a data set, after downloading those that are not here.
+    """Paths of the checked files of a data set; those not on this machine are downloaded.
 
     Args:
-        name: one of `dataset_names()`.
+        name: name of the data set, one of `dataset_names()`.
 
     Returns:
-        For a crowd the file of labels and, if the truth is known, that of the truth; for a table
-        its one file.
+        For a crowd, the file of labels and, if the truth is known, the file of the truth; for a
+        table, its only file.
 
     Raises:
         ValueError: the name is unknown, or a file is not the published one.
@@ -182,7 +182,7 @@ class _Entry(NamedTuple):
     """One data set."""
 
     files: tuple[PublicFile, ...]
-    """Its files, in the order in which `fetch` returns them."""
+    """Files of the data set, in the order in which `fetch` returns them."""
     description: str
     """The text of `Dataset.description`."""
     source: str
@@ -199,25 +199,25 @@ def _lookup(
     if others is not None and name in others:
         raise ValueError(f"{name!r} is not a {what}: use {loader}({name!r})")
     if name not in entries:
-        raise ValueError(f"no {what} {name!r}; there are {', '.join(entries)}")
+        raise ValueError(f"no {what} {name!r}; expected one of {', '.join(entries)}")
     return entries[name]
 
 
 def _read_crowd(path: Path) -> Annotations:
-    """Labels from lines `task worker label`."""
+    """Labels from a file with lines `task worker label`."""
     columns = ["task", "worker", "label"]
     frame = pd.read_csv(path, sep=r"\s+", header=None, names=columns, dtype="int64")
     return Annotations.from_frame(frame, source=path.name)
 
 
 def _read_truth(path: Path) -> pd.Series:
-    """Truth from lines `task label`; dog's file repeats each truth once per label."""
+    """Truth from a file with lines `task label`; the file of dog repeats them once per label."""
     frame = pd.read_csv(path, sep=r"\s+", header=None, names=["task", "truth"], dtype="int64")
     return frame.drop_duplicates().set_index("task")["truth"].sort_index()
 
 
 def _read_anaesthetist(path: Path) -> Annotations:
-    """Labels from rows item, observer, label; observer 1 judged each item three times."""
+    """Labels from a file with rows item, observer, label."""
     return Annotations.from_frame(
         pd.read_csv(path), task="item", worker="observer", label="label", source=path.name
     )
@@ -248,7 +248,7 @@ _BREAST_CANCER_FEATURES = (
 """UCI's names for the columns that the file calls a to i."""
 
 _ANAESTHETIST_IN_R = (
-    'make it in R with write.csv(setNames(rater::anesthesia, c("item", "observer", "label")), '
+    'create it in R with write.csv(setNames(rater::anesthesia, c("item", "observer", "label")), '
     '"anaesthetist.csv", row.names = FALSE, quote = FALSE)'
 )
 

@@ -1,6 +1,6 @@
-"""Random numbers that are the same on every machine and under every order of compilation.
+"""Random draws for JAX that are faster on CPUs than those of `jax.random`.
 
 * `uniforms`: uniform numbers from a JAX key.
-* `dirichlet`: rows of probabilities, and the gamma numbers behind them.
-* `categorical`: one of several categories, from log weights.
+* `dirichlet`: rows of probabilities, and the gamma draws behind them.
+* `categorical`: categories from log weights.
 """

@@ -1,7 +1,7 @@
-"""Categorical draws by inversion: one uniform number for each draw.
+"""Categorical draws by inversion, which needs one uniform number per draw.
 
-`jax.random.categorical` adds Gumbel noise to every category, which takes as many random numbers
-as there are categories.
+`jax.random.categorical` adds Gumbel noise to every category, which needs one random number per
+category.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Carry = tuple[Float[Array, "*batch"], Int[Array, "*batch"]]
 def draw_categories(
     rng_key: PRNGKeyArray, log_weights: Float[Array, "*batch category"]
 ) -> Int[Array, "*batch"]:
-    """One category per row of weights, which need not be normalised.
+    """Draw one category per row of weights, which need not be normalised.
 
     Examples:
         >>> import jax
@@ -38,6 +38,6 @@ def draw_categories(
         cumulative = cumulative + weight
         return (cumulative, category + (u >= cumulative)), None
 
-    # The total is left out of the comparison, so that rounding cannot name a category too many.
+    # The total is not compared, so that rounding cannot lead beyond the last category.
     start = (jnp.zeros_like(u), jnp.zeros(u.shape, int))
     return jax.lax.scan(pass_by, start, weights[:-1])[0][1]

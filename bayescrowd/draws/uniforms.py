@@ -1,10 +1,10 @@
-"""Uniform numbers by the generator of JAX's keys, written out for CPUs.
+"""Uniform numbers from the generator behind JAX's keys, written out for CPUs.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw (2011), "Parallel random numbers: as easy as
-1, 2, 3", SC '11: Threefry-2x32 with 20 rounds makes two words of two counters and a key.
-`jax.random.uniform` runs the rounds as a loop over arrays, which compiles sooner, and keeps one
-word of the two. Here the rounds are one expression and both words are used: a fifth of the time
-for 1,000 numbers, two fifths for 100,000 (one core).
+1, 2, 3", SC '11: Threefry-2x32 with 20 rounds turns two counters and a key into two words.
+`jax.random.uniform` runs the rounds as a loop over arrays, which compiles faster, and uses only one
+of the two words. Here the rounds are one expression and both words are used, which takes a fifth of
+the time for 1,000 numbers and two fifths for 100,000 (one core).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Words = UInt32[Array, " counter"]
 
 
 def draw_uniforms(rng_key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
-    """Uniform numbers, at least 0 and below 1.
+    """Draw uniform numbers that are at least 0 and below 1.
 
     Examples:
         >>> import jax
@@ -33,13 +33,13 @@ def draw_uniforms(rng_key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array,
         (2, 3)
     """
     key = jax.random.key_data(rng_key)
-    if key.shape != (_N_WORDS,):  # a key of another generator
+    if key.shape != (_N_WORDS,):  # the key belongs to another generator
         return jax.random.uniform(rng_key, shape)
     n_numbers = math.prod(shape)
     n_counters = -(-n_numbers // _N_WORDS)
     counter = jnp.arange(n_counters, dtype=jnp.uint32)
     words = jnp.concatenate(_threefry(key, counter, counter + jnp.uint32(n_counters)))
-    # 23 bits fill up a number from 1 to 2.
+    # 23 random bits form the mantissa of a number from 1 to 2.
     one = jnp.uint32(0x3F800000)
     numbers = jax.lax.bitcast_convert_type((words >> jnp.uint32(9)) | one, jnp.float32)
     return (numbers - 1.0)[:n_numbers].reshape(shape)

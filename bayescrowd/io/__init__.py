@@ -1,10 +1,10 @@
-"""Files in and out.
+"""Reading and writing files.
 
 * `cells`: text that a spreadsheet would run as a formula, made harmless.
-* `file_tables`: tables from CSV, TSV, JSON, JSON lines and Parquet.
-* `platform_exports`: files of Mechanical Turk, Label Studio and Toloka.
-* `reading`: `read_annotations` and `read_truth`, from whatever was exported.
+* `file_tables`: tables in CSV, TSV, JSON, JSON lines and Parquet files.
+* `platform_exports`: exports of Mechanical Turk, Label Studio and Toloka.
+* `reading`: `read_annotations` and `read_truth`, for tables and exports.
 * `judgement_files`: numeric judgements, targets and costs.
-* `writing`: tables and documents, written whole or not at all.
-* `journal`: lines that survive an interruption, appended one at a time.
+* `writing`: tables and pictures, written whole or not at all.
+* `journal`: a file of JSON lines that survives interruptions.
 """

@@ -1,14 +1,13 @@
-"""Tables in files: delimited text, JSON lines and Parquet, read by column and without loss.
+"""Tables in files: delimited text, JSON and Parquet, read by column and without loss.
 
-Delimited text carries no types. Every field is read as text; a column becomes integers only if
-all its values are written as Python writes an integer of 64 bits, so that '007' stays text; and
-only the empty field is missing, so that 'NA', 'None' and 'null' are ordinary text. The apostrophe
-that `cells.py` puts before text that a spreadsheet would run is taken off again. JSON lines and
-Parquet keep the types they have.
+Delimited text has no types. Every field is read as text; a column becomes integers only if all its
+values are written as Python writes 64-bit integers, so that '007' stays text; and only an empty
+field is missing, so that 'NA', 'None' and 'null' are ordinary text. The apostrophe that `cells.py`
+puts before text that a spreadsheet would run is removed. JSON and Parquet keep their types.
 
-Rows are numbered as a spreadsheet or an editor shows them: the header of a delimited file is
-row 1, and blank lines count. Finding the place of a fault may read the file a second time; a
-file without faults is read once.
+Rows are numbered as a spreadsheet or an editor numbers them: the header of a delimited file is
+row 1, and blank lines count. A file with errors may be read a second time to locate the first of
+them; a file without errors is read once.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from bayescrowd.data.vocabulary import argument, comma_list
-from bayescrowd.io.cells import unquoted_column
+from bayescrowd.io.cells import unquote_column
 
 __all__ = [
     "COLUMN_NAMES",
@@ -63,14 +62,17 @@ COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("class", "answer"),
     ),
 }
-"""Names a column may have for its role, best first; compared without case, '_', '-', ' ', 'id'."""
+"""Usual column names for each role, best first, compared without case, '_', '-', ' ' and 'id'."""
 
-_BLOCK_SIZE = 1 << 22  # bytes; larger blocks were slower
-_SAMPLE = 1_000  # JSON lines whose keys make the list of columns
+_BLOCK_SIZE = 1 << 22
+"""Bytes that Arrow parses at a time; larger blocks were slower."""
+
+_SAMPLE = 1_000
+"""Number of JSON lines whose keys form the list of columns."""
 
 
 def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
-    """What messages call the file, and its bytes; '-' is standard input, gzip is unpacked."""
+    """The file's name in messages and its unpacked bytes; the path '-' is standard input."""
     source = "standard input" if path == "-" else os.fspath(path)
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -92,11 +94,11 @@ def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
 
 
 def arrow_copy(data: bytes) -> pa.Buffer:
-    """The bytes in memory that belongs to Arrow, for its readers.
+    """A copy of the bytes in Arrow's own memory, for Arrow's readers.
 
-    A reader's threads let go of their input whenever they get to it, which may be while Python
-    shuts down. Memory of a Python object can only be released by a thread that holds the
-    interpreter's lock; one that asks for the lock at that moment takes the process down with it.
+    The threads of a reader may release their input late, even while Python shuts down. Releasing
+    memory of a Python object requires the interpreter's lock, and a thread that requests the lock
+    at that moment crashes the process.
     """
     buffer = pa.allocate_buffer(len(data))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)
@@ -108,10 +110,10 @@ class DelimitedText:
     r"""A table of delimited text with a header, quoted as in RFC 4180.
 
     Args:
-        source: what messages call the file.
-        data: the file's bytes, UTF-8 without a byte order mark.
-        delimiter: the character between fields.
-        raw_cells: keep the apostrophe before text that a spreadsheet would run.
+        source: name of the file in messages.
+        data: content of the file, in UTF-8 without a byte order mark.
+        delimiter: character between fields.
+        raw_cells: whether to keep the apostrophe before text that a spreadsheet would run.
 
     Examples:
         >>> from bayescrowd.io.file_tables import DelimitedText
@@ -131,17 +133,21 @@ class DelimitedText:
         try:
             _, header = next(self._records())
         except csv.Error as fault:
-            raise ValueError(f"{self.source}: row 1 is no header of a table ({fault})") from None
+            raise ValueError(
+                f"{self.source}: row 1 is not the header of a table ({fault})"
+            ) from None
         for name in header:
             self._refuse_undecodable(name, 1, None)
         return header
 
     def read(self, names: Sequence[str]) -> pa.Table:
-        """These columns, each as a dictionary of the distinct values."""
+        """These columns, dictionary-encoded."""
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             if self.columns.count(name) > 1:
-                raise ValueError(f"{self.source}: row 1: two columns are named {name!r}")
+                raise ValueError(
+                    f"{self.source}: row 1: two columns are named {name!r}; expected one"
+                )
         if self.data.count(b'"') % 2:
             self._refuse_open_quote()
         try:
@@ -151,18 +157,18 @@ class DelimitedText:
             raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
         columns = {name: _integers_if_canonical(table[name]) for name in wanted}
         if not self.raw_cells:
-            columns = {name: unquoted_column(column) for name, column in columns.items()}
+            columns = {name: unquote_column(column) for name, column in columns.items()}
         return pa.table(columns)
 
     def row_number(self, position: int) -> int:
-        """Number of the row at a position, where the header is row 1 and blank lines count."""
+        """Number of the row at a position, counting the header as row 1 and blank lines too."""
         try:
             return next(islice(self._records(), position + 1, None))[0]
-        except csv.Error:  # fields beyond the csv module's limit; blank lines are rare
+        except csv.Error:  # a field beyond the csv module's limit; assume that no line is blank
             return position + 2
 
     def _parse(self, names: list[str], block_size: int = _BLOCK_SIZE) -> pa.Table:
-        """These columns as text, with nulls for empty fields."""
+        """These columns as text, with null for empty fields."""
         try:
             return pyarrow.csv.read_csv(
                 pa.BufferReader(arrow_copy(self.data)),
@@ -184,7 +190,7 @@ class DelimitedText:
             return self._parse(names, whole)  # a row is longer than two blocks
 
     def _records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """Numbered rows; bytes that are not UTF-8 become lone surrogates."""
+        """Rows with their numbers; bytes that are not UTF-8 become lone surrogates."""
         text = io.TextIOWrapper(
             io.BytesIO(self.data), encoding="utf-8", errors="surrogateescape", newline=""
         )
@@ -194,19 +200,19 @@ class DelimitedText:
                 yield number, fields
 
     def _refuse_rows(self, names: list[str]) -> None:
-        """Raise for the first ragged row, or the first of these columns' fields not in UTF-8."""
+        """Raise for the first row of wrong length or, in these columns, with bytes not in UTF-8."""
         places = {self.columns.index(name): name for name in names}
-        with contextlib.suppress(csv.Error):  # a field beyond its limit: the fault stays unplaced
+        with contextlib.suppress(csv.Error):  # a field beyond the limit: no row can be named
             for number, fields in self._records():
                 if len(fields) != len(self.columns):
                     raise ValueError(
-                        f"{self.source}: row {number} does not fit the header: expected "
+                        f"{self.source}: row {number} does not match the header: expected "
                         f"{len(self.columns)} fields, found {len(fields)}"
                     )
                 for place, name in places.items():
                     self._refuse_undecodable(fields[place], number, name)
             if number == 1:
-                raise ValueError(f"{self.source}: there are no rows under the header")
+                raise ValueError(f"{self.source}: the table has no rows below its header")
 
     def _refuse_undecodable(self, field: str, number: int, column: str | None) -> None:
         if stray := re.search("[\udc80-\udcff]", field):
@@ -217,7 +223,7 @@ class DelimitedText:
             )
 
     def _refuse_open_quote(self) -> None:
-        """Raise if a quoted field runs to the end of the file: it has swallowed rows."""
+        """Raise if a quoted field runs to the end of the file, since it then contains rows."""
         last = 0
         try:
             for number, _ in self._records(strict=True):
@@ -225,25 +231,25 @@ class DelimitedText:
         except csv.Error as fault:
             if "unexpected end" in str(fault):
                 raise ValueError(
-                    f"{self.source}: row {last + 1}: a field opens a quote that is never closed"
+                    f"{self.source}: row {last + 1}: a quoted field is never closed"
                 ) from None
 
 
 @dataclass(frozen=True)
 class JsonLines:
-    """A table with one JSON object per line; a key that an object lacks is missing."""
+    """A table with one JSON object per line; a key that an object lacks is a missing value."""
 
     source: str
     data: bytes = field(repr=False)
 
     @cached_property
     def columns(self) -> list[str]:
-        """The keys of the first thousand objects."""
+        """The keys of the first 1,000 objects."""
         objects = islice(self._objects(), _SAMPLE)
         return list(dict.fromkeys(key for _, row in objects for key in row))
 
     def read(self, names: Sequence[str]) -> pd.DataFrame:
-        """These keys' values, in columns of Python objects."""
+        """The values of these keys, in columns of Python objects."""
         values: dict[str, list[Any]] = {name: [] for name in names}
         for _, row in self._objects():
             for name, column in values.items():
@@ -251,7 +257,7 @@ class JsonLines:
         return pd.DataFrame(values, dtype=object)
 
     def row_number(self, position: int) -> int:
-        """Number of the line."""
+        """Number of the line at a position, counting blank lines too."""
         return next(islice(self._lines(), position, None))[0]
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -272,7 +278,7 @@ class JsonLines:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A table in a Parquet file, an index written by pandas included."""
+    """A table in a Parquet file, including an index that pandas wrote."""
 
     source: str
     data: bytes = field(repr=False)
@@ -283,14 +289,14 @@ class Parquet:
         return list(self._file.schema_arrow.names)
 
     def read(self, names: Sequence[str]) -> pa.Table:
-        """These columns with the types they have."""
+        """These columns with their types."""
         try:
             return self._file.read(columns=list(dict.fromkeys(names)))
         except (pa.ArrowException, OSError) as fault:
             raise self._damage(fault) from None
 
     def row_number(self, position: int) -> int:
-        """Rows count from 1."""
+        """Number of the row at a position, counting from 1."""
         return position + 1
 
     @cached_property
@@ -309,7 +315,7 @@ class Parquet:
 
 @dataclass(frozen=True)
 class JsonArray:
-    """A table of flat JSON objects, parsed already; a key that an object lacks is missing."""
+    """A table of parsed, flat JSON objects; a key that an object lacks is a missing value."""
 
     source: str
     objects: list[dict[str, Any]] = field(repr=False)
@@ -320,32 +326,32 @@ class JsonArray:
         return list(dict.fromkeys(key for row in self.objects for key in row))
 
     def read(self, names: Sequence[str]) -> pd.DataFrame:
-        """These keys' values, in columns of Python objects."""
+        """The values of these keys, in columns of Python objects."""
         values = {name: [row.get(name) for row in self.objects] for name in names}
         return pd.DataFrame(values, dtype=object)
 
     def row_number(self, position: int) -> int:
-        """Objects count from 1."""
+        """Number of the object at a position, counting from 1."""
         return position + 1
 
 
 FileTable = DelimitedText | JsonLines | JsonArray | Parquet
-"""Each has `source`, `columns`, `read(names)` and `row_number(position)`."""
+"""Every table has `source`, `columns`, `read(names)` and `row_number(position)`."""
 
 
 def find_column(
     table: FileTable, role: str, given: str | None = None, *, option: str | None = None
 ) -> str:
-    """The column given, else the only one whose name suits the role (`COLUMN_NAMES`).
+    """The given column, or else the only one with a usual name for its role (`COLUMN_NAMES`).
 
     Args:
-        table: the file.
-        role: a key of `COLUMN_NAMES`.
-        given: the column that the user names.
-        option: what the command line calls the argument that names it, if not `--role`.
+        table: table in which to find the column.
+        role: key of `COLUMN_NAMES`.
+        given: column named by the user, if any.
+        option: name of the command-line option for the column; by default `--role`.
 
     Raises:
-        ValueError: there is no such column, or there are several.
+        ValueError: there is no such column, or more than one.
     """
     columns = table.columns
     naming = argument("label" if role == "truth" else role, option)
@@ -357,7 +363,7 @@ def find_column(
             f"{comma_list(columns)}"
         )
     for names in COLUMN_NAMES[role]:
-        found = [column for column in columns if _simplified(column) in names]
+        found = [column for column in columns if _simplify(column) in names]
         if len(found) > 1:
             raise ValueError(
                 f"{table.source}: the {role} may be in any of the columns {comma_list(found)}; "
@@ -373,7 +379,7 @@ def find_column(
 
 
 def parse_json(text: bytes, place: str) -> Any:
-    """Parse JSON; `place` goes in front of a message about text that is none."""
+    """Parse JSON; error messages begin with `place`."""
     try:
         return json.loads(text.decode())
     except UnicodeDecodeError as fault:
@@ -384,26 +390,24 @@ def parse_json(text: bytes, place: str) -> Any:
     except json.JSONDecodeError as fault:
         line = f"line {fault.lineno}, " if b"\n" in text else ""
         raise ValueError(
-            f"{place}: no valid JSON at {line}character {fault.colno} ({fault.msg})"
+            f"{place}: invalid JSON at {line}character {fault.colno} ({fault.msg})"
         ) from None
     except RecursionError:
-        raise ValueError(
-            f"{place}: arrays or objects stand inside each other too deeply to be read"
-        ) from None
-    except ValueError:  # Python's guard against quadratic time in reading integers
+        raise ValueError(f"{place}: arrays or objects are nested too deeply to be read") from None
+    except ValueError:  # Python refuses very long integers, which take quadratic time
         raise ValueError(
             f"{place}: an integer has more than {sys.get_int_max_str_digits():,} digits; expected "
-            "a shorter one, or text in quotes"
+            "a shorter integer, or text in quotes"
         ) from None
 
 
-def _simplified(column: str) -> str:
-    """A name without case, separators and a final 'id': 'Worker ID' is 'worker'."""
+def _simplify(column: str) -> str:
+    """A name without case, separators and a final 'id': 'Worker ID' becomes 'worker'."""
     return re.sub(r"[_\-\s]", "", column).casefold().removesuffix("id")
 
 
 def _integers_if_canonical(column: pa.ChunkedArray) -> pa.Array:
-    """Distinct values and indices; integers, if writing them again gives the same text."""
+    """The column, dictionary-encoded, as integers if writing those gives the same text."""
     try:
         integers = column.cast(pa.int64())
     except pa.ArrowInvalid:

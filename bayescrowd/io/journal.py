@@ -1,10 +1,9 @@
-"""A journal: JSON lines in a file that survive whatever ends the run that appends them.
+"""A journal: a file of JSON lines that survives whatever ends the run that writes it.
 
-The first line is a header that says what the journal is of and with which settings. Each further
-line is one JSON object, and it is on the disk when `append` returns. A last line without its line
-break was being written when the machine stopped and is dropped on reading; any other damage is an
-error. Results obtained with other settings are never mixed with new ones: a journal whose header
-differs is refused.
+The first line is a header that states the contents and the settings. Each further line is one JSON
+object, which is on the disk when `append` returns. A last line without its line break was cut off
+when the machine stopped and is dropped on reading; any other damage is an error. Results obtained
+with different settings are never mixed: a journal whose header differs is refused.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class LineJournal:
     """A journal that is read once, when it is opened, and appended to from then on.
 
     Args:
-        path: the file; it is created with the header if there is none.
-        header: what the journal is of, the version of the package and the settings. It must
+        path: path of the file, which is created with the header if it does not exist.
+        header: contents of the journal, version of the package and settings, as values that
             survive a round trip through JSON.
 
     Attributes:
-        lines: the objects that the file held when it was opened, without the header.
+        lines: the objects in the file when it was opened, without the header.
 
     Raises:
-        ValueError: the file is damaged or no journal, or its header differs.
+        ValueError: the file is not a journal, is damaged, or has a different header.
 
     Examples:
         >>> import tempfile
@@ -57,17 +56,17 @@ class LineJournal:
         found, *self.lines = [self._parse(text, number) for number, text in enumerate(texts, 1)]
         self._check_header(found, header)
         if n_bytes < len(content):
-            os.truncate(self.path, n_bytes)  # or the next line would continue the torn one
+            os.truncate(self.path, n_bytes)  # otherwise, the next line would continue the torn one
 
     def append(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Add these objects, which are on the disk when this returns."""
+        """Append these objects; they are on the disk when this returns."""
         with open(self.path, "ab", opener=_open_existing) as file:
             file.write(b"".join(map(_encode, lines)))
             file.flush()
             os.fsync(file.fileno())
 
     def fault(self, place: int, reason: str = "this is not a line of the journal") -> ValueError:
-        """The error to raise for `lines[place]`, with the file and the line's number in it."""
+        """The error to raise for `lines[place]`; it names the file and the number of the line."""
         return self._fault_in_line(place + 2, reason)  # line 1 is the header
 
     def _parse(self, text: bytes, number: int) -> dict[str, Any]:
@@ -83,7 +82,7 @@ class LineJournal:
         return ValueError(f"{self.path}, line {number}: {reason}")
 
     def _check_header(self, found: Mapping[str, Any], header: Mapping[str, Any]) -> None:
-        expected = json.loads(json.dumps(header))  # tuples are lists in the file
+        expected = json.loads(json.dumps(header))  # tuples become lists in the file
         for name in expected:
             old, new = found.get(name), expected[name]
             if old == new:
@@ -101,5 +100,5 @@ def _encode(line: Mapping[str, Any]) -> bytes:
 
 
 def _open_existing(path: str, flags: int) -> int:
-    """Open without creating: a journal removed meanwhile would come back without its header."""
+    """Open without creating: a journal removed in the meantime would lack its header."""
     return os.open(path, flags & ~os.O_CREAT)

@@ -1,10 +1,10 @@
-r"""Reading annotations and known labels from files and from labelling platforms' exports.
+r"""Reading annotations and known labels from files and from exports of labelling platforms.
 
-`read_annotations` understands plain tables with a row per judgement (CSV, TSV, JSON lines,
-Parquet; text also gzipped) and what Mechanical Turk, Toloka and Label Studio export. A frame
-saved for crowd-kit, with columns task, worker and label, is such a plain table. `read_truth`
-reads known labels of tasks. A file that does not fit gets one line that names file, row,
-column and what was expected.
+`read_annotations` reads plain tables with one row per judgement (CSV, TSV, JSON lines, Parquet;
+text also gzipped) and the exports of Mechanical Turk, Toloka and Label Studio. A table saved for
+crowd-kit, with the columns task, worker and label, is such a plain table. `read_truth` reads known
+labels of tasks. If a file cannot be read, the error is one line with the file, the row, the column
+and what was expected.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ import pyarrow.compute as pc
 from jaxtyping import Int
 
 from bayescrowd.checks.parameters import validate_arguments
-from bayescrowd.data.annotations import Annotations, Duplicates
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
-from bayescrowd.data.vocabulary import Where, argument, refuse_shared_column, shown, text_of
+from bayescrowd.data.vocabulary import Where, argument, quote, refuse_shared_column, text_of
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -72,25 +73,26 @@ def read_annotations(
     r"""Read judgements from a file.
 
     Args:
-        path: the file; '-' reads standard input. Gzipped text is unpacked.
-        format: what the file is. Without it the extension and the content decide: a CSV file
-            with `HITId`, `WorkerId` and `Answer.*` is taken for Mechanical Turk's, a table with
-            `ASSIGNMENT:worker_id` for Toloka's, a JSON array for Label Studio's.
-        task: name of the column of task ids. Without it: the platform's own, else the only
-            column with a usual name, such as task, item or question_id.
-        worker: likewise, such as worker, annotator or rater.
-        label: likewise, such as label, answer or response; the question of an export that has
-            several.
-        classes: the classes in order; without it the natural order of the labels found.
-        duplicates: what to do with repeated judgements of one task by one worker: 'keep' them
-            as data, raise an 'error', or take the 'first' or 'last' in the file.
-        raw_cells: keep the apostrophe before text of a CSV or TSV file that a spreadsheet would
-            take for a formula. Tables that bayescrowd writes have it, and it is otherwise removed:
-            `'=x` is read as `=x`.
+        path: path of the file; '-' is standard input. Gzipped text is unpacked.
+        format: format of the file. By default, it follows from the extension and the content: a
+            CSV file with `HITId`, `WorkerId` and `Answer.*` comes from Mechanical Turk, a table
+            with `ASSIGNMENT:worker_id` from Toloka, a JSON array from Label Studio.
+        task: name of the column of task ids. By default, the platform's own column, or else the
+            only column with a usual name, such as task, item or question_id.
+        worker: name of the column of worker ids. By default, the platform's own column, or else
+            the only one with a usual name, such as worker, annotator or rater.
+        label: name of the column of labels, or of the question if an export has several. By
+            default, the only column with a usual name, such as label, answer or response.
+        classes: the classes in order; by default, the labels found in natural order.
+        duplicates: how to treat repeated judgements of one task by one worker: 'keep' them as
+            data, raise an 'error', or use the 'first' or 'last' in the file.
+        raw_cells: whether to keep the apostrophe before text of a CSV or TSV file that a
+            spreadsheet would run as a formula. Tables that bayescrowd writes have it; by default it
+            is removed, so that `'=x` is read as `=x`.
 
-    Fields of CSV and TSV files are text, and only empty ones are missing; a column in which
-    all values are plain integers holds integers. Fields of a CSV file are separated by commas,
-    or by semicolons or tabs if its header has no comma.
+    Fields of CSV and TSV files are text, and only empty fields are missing; a column in which all
+    values are plain integers becomes integers. Fields of a CSV file are separated by commas, or by
+    semicolons or tabs if its header has no comma.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -106,12 +108,12 @@ def read_annotations(
         Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
     """
     source, data = file_contents(path)
-    chosen = _guessed_format(path, source, data) if format is None else format
+    chosen = _guess_format(path, source, data) if format is None else format
     names = (task, worker, label)
     judgements = _judgements(chosen, source, data, *names, raw_cells=raw_cells)
     frame = judgements.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
-        frame = _with_text(frame, judgements.label, classes)
+        frame = _labels_as_text(frame, judgements.label, classes)
     return Annotations.from_frame(
         frame,
         judgements.task,
@@ -136,28 +138,29 @@ def read_truth(
 ) -> pd.Series:
     r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
 
-    Tasks and classes are compared with those of the annotations as they are written, so that
-    the 7 of one file is the '7' of another. A missing label is passed over, and a task may be
-    listed again with the same label. Tasks without labels are left out and counted in a warning;
-    a class that nobody chose stays, as text, and is reported where it is used.
+    Tasks and classes are matched with those of the annotations by their text, so that the 7 of one
+    file is the '7' of another. Missing labels are ignored, and a task may be repeated with the same
+    label. Tasks that nobody judged are left out and counted in a warning; a class that nobody chose
+    is kept as text and reported where it is used.
 
     Args:
-        path: the file; '-' reads standard input.
-        annotations: the judgements whose tasks and classes these are.
-        task: name of the column of task ids; without it the only one with a usual name.
-        label: name of the column of labels; without it truth, gold or the like, else label.
-        name: what the result and the messages are called: 'truth' or 'gold'.
-        raw_cells: as for `read_annotations`.
+        path: path of the file; '-' is standard input.
+        annotations: judgements with the tasks and classes to match.
+        task: name of the column of task ids; by default, the only one with a usual name.
+        label: name of the column of labels; by default, a column such as truth or gold, or else
+            label.
+        name: name of the result and of the labels in messages: 'truth' or 'gold'.
+        raw_cells: whether to keep apostrophes, as for `read_annotations`.
 
     Returns:
-        The labels, as the classes of the annotations, indexed by task in their order.
+        The labels, as classes of the annotations, indexed by task in the order of the annotations.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: no task is one of the annotations', or a task has two labels.
+        ValueError: no task is among those of the annotations, or a task has two different labels.
 
     Warns:
-        TruthWarning: some of the tasks have no labels; how many.
+        TruthWarning: some tasks have no judgements; the warning says how many.
 
     Examples:
         >>> import tempfile
@@ -176,17 +179,17 @@ def read_truth(
 
 
 class KnownLabels(NamedTuple):
-    """Known labels of a file, matched with annotations."""
+    """Known labels from a file, matched with annotations."""
 
     labels: pd.Series
-    """The labels by task."""
+    """The labels, indexed by task."""
     n_absent: int
-    """How many tasks of the file have no labels and are left out."""
+    """Number of tasks in the file that nobody judged and that are left out."""
     n_unchosen: int
-    """How many of the labels are of a class that nobody chose."""
+    """Number of labels whose class nobody chose."""
 
     def counts(self) -> dict[str, int]:
-        """How well file and annotations fit, for machines."""
+        """How well the file matches the annotations, for JSON output."""
         return {
             "n_tasks": len(self.labels) + self.n_absent,
             "n_without_labels": self.n_absent,
@@ -203,11 +206,11 @@ def read_known_labels(
     name: str,
     raw_cells: bool,
 ) -> KnownLabels:
-    """As `read_truth`, with the number of tasks that are left out."""
+    """`read_truth`, with the numbers of tasks and labels that do not match."""
     source, data = file_contents(path)
-    chosen = _guessed_format(path, source, data)
+    chosen = _guess_format(path, source, data)
     if chosen == "label-studio":
-        raise ValueError(f"{source}: expected a table with a row per task, not a JSON array")
+        raise ValueError(f"{source}: found a JSON array; expected a table with one row per task")
     table = _file_table(chosen, source, data, raw_cells=raw_cells)
     task_column = find_column(table, "task", task, option=f"--{name}-columns")
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
@@ -216,38 +219,36 @@ def read_known_labels(
     labels = _positions(table, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
     if not len(rows):
-        raise ValueError(f"{source}: column {label_column!r} holds no label at all")
+        raise ValueError(f"{source}: column {label_column!r} has no labels; expected at least one")
     tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
     if (tasks == _MISSING).any():
         row = int(rows[np.argmax(tasks == _MISSING)])
         raise ValueError(
-            f"{_place(table, row, task_column)}: found nothing in the {name}; expected one of the "
-            f"{annotations.n_tasks:,} tasks of the annotations"
+            f"{_place(table, row, task_column)}: the task of this {name} label is missing; "
+            f"expected one of the {annotations.n_tasks:,} tasks of the annotations"
         )
     is_here = tasks >= 0
-    absent = pd.Index(
-        _pandas_column(frame, task_column).iloc[rows[~is_here]].map(_written).unique()
-    )
+    absent = pd.Index(_pandas_column(frame, task_column).iloc[rows[~is_here]].map(_text).unique())
     if not is_here.any():
         raise ValueError(
-            f"{source}: none of its {len(absent):,} tasks (such as {shown(absent[0])}) is one "
+            f"{source}: none of its {len(absent):,} tasks (such as {quote(absent[0])}) is one "
             f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
-            f"{shown(_written(annotations.tasks[0]))})"
+            f"{quote(_text(annotations.tasks[0]))})"
         )
     rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
     classes = annotations.classes
-    if (labels < 0).any():  # classes that nobody chose: as the file has them, behind the others
+    if (labels < 0).any():  # classes that nobody chose: added as text after the others
         column = _pandas_column(frame, label_column).iloc[rows]
-        others, which = np.unique(column[labels < 0].map(_written), return_inverse=True)
+        others, which = np.unique(column[labels < 0].map(_text), return_inverse=True)
         labels[labels < 0] = len(classes) + which
         classes = pd.Index([*classes, *others], dtype=object)
     known = np.full(annotations.n_tasks, _MISSING)
-    known[tasks[::-1]] = labels[::-1]  # the first row of a task stays, and the others must agree
+    known[tasks[::-1]] = labels[::-1]  # the first row of a task counts, and the others must agree
     if (known[tasks] != labels).any():
         clash = int(np.argmax(known[tasks] != labels))
         raise ValueError(
-            f"{_place(table, int(rows[clash]), label_column)}: a second, different {name} for task "
-            f"{_written(annotations.tasks[tasks[clash]])!r}; expected one per task"
+            f"{_place(table, int(rows[clash]), label_column)}: a second, different {name} label "
+            f"for task {_text(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
     present = np.flatnonzero(known != _MISSING)
     warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
@@ -258,8 +259,8 @@ def read_known_labels(
     return KnownLabels(labels_by_task, len(absent), n_unchosen)
 
 
-def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:
-    """The format by extension and content; without an extension by content alone."""
+def _guess_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:
+    """The format according to the extension and the content, or to the content alone."""
     if data.startswith(b"PAR1"):
         return "parquet"
     name = PurePath(path).name.lower().removesuffix(".gz")
@@ -270,12 +271,12 @@ def _guessed_format(path: str | os.PathLike[str], source: str, data: bytes) -> F
         if extension not in ("", ".json"):
             raise ValueError(
                 f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
-                f".json (text also with .gz), or {argument('format')} to say what the file is"
+                f".json (text also with .gz), or {argument('format')} to name the format"
             )
         if start in (b"[", b"{"):
             return "label-studio" if start == b"[" else "jsonl"
         if extension == ".json":
-            raise ValueError(f"{source}: expected a JSON array, or a JSON object on each line")
+            raise ValueError(f"{source}: expected a JSON array, or one JSON object per line")
         guess = "csv"
     if guess in ("csv", "tsv"):
         columns = _file_table(guess, source, data).columns
@@ -291,10 +292,10 @@ def _file_table(format: Format, source: str, data: bytes, *, raw_cells: bool = F
         return Parquet(source, data)
     if format == "jsonl":
         return JsonLines(source, data)
-    return _delimited(format, source, data, raw_cells=raw_cells)
+    return _delimited_text(format, source, data, raw_cells=raw_cells)
 
 
-def _delimited(format: Format, source: str, data: bytes, *, raw_cells: bool) -> DelimitedText:
+def _delimited_text(format: Format, source: str, data: bytes, *, raw_cells: bool) -> DelimitedText:
     header = re.match(rb"[\r\n]*([^\r\n]*)", data)[1]  # type: ignore[index]
     candidates = {"tsv": "\t", "toloka": "\t,;"}.get(format, ",;\t")
     delimiter = next((d for d in candidates if d.encode() in header), candidates[0])
@@ -315,7 +316,7 @@ def _judgements(
         return label_studio_judgements(source, data, task, worker, label)
     if format in ("mturk", "toloka"):
         read = mturk_judgements if format == "mturk" else toloka_judgements
-        return read(_delimited(format, source, data, raw_cells=raw_cells), task, worker, label)
+        return read(_delimited_text(format, source, data, raw_cells=raw_cells), task, worker, label)
     table = _file_table(format, source, data, raw_cells=raw_cells)
     names = (
         find_column(table, "task", task),
@@ -325,18 +326,18 @@ def _judgements(
     return Judgements(table.read(names), *names, table.row_number)
 
 
-def _with_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
-    """The table with labels that are integers or truth values as text, to compare with classes."""
-    shown = {name.casefold(): name for name in classes}
-    yes, no = shown.get("true", "True"), shown.get("false", "False")
-    if isinstance(frame, pd.DataFrame):  # of Python objects, perhaps of several types
+def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
+    """The table with integer and boolean labels as text, so that they match the classes."""
+    spelling = {name.casefold(): name for name in classes}
+    yes, no = spelling.get("true", "True"), spelling.get("false", "False")
+    if isinstance(frame, pd.DataFrame):  # Python objects, perhaps of several types
 
-        def text(value: Any) -> Any:
+        def as_text(value: Any) -> Any:
             if isinstance(value, bool):
                 return yes if value else no
             return str(value) if isinstance(value, int) else value
 
-        return frame.assign(**{label: frame[label].map(text, na_action="ignore")})
+        return frame.assign(**{label: frame[label].map(as_text, na_action="ignore")})
     kind = frame[label].type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_boolean(kind):
@@ -349,24 +350,25 @@ def _with_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
 
 
 _MISSING = -2
+"""Code of a missing value; -1 stands for an unknown one."""
 
 
 def _positions(
     table: FileTable, frame: Any, column: str, vocabulary: pd.Index
 ) -> Int[np.ndarray, " row"]:
-    """Where each value stands in the vocabulary by its text; -1 unknown, -2 missing."""
+    """Position of each value's text in the vocabulary; -1 if unknown, -2 if missing."""
     series = _pandas_column(frame, column)
     try:
         codes, values = pd.factorize(series)
     except TypeError:
         row, bad = next((i, v) for i, v in enumerate(series) if not isinstance(v, Hashable))
         raise ValueError(
-            f"{_place(table, row, column)}: found a {type(bad).__name__}; expected text, a number "
-            "or a truth value"
+            f"{_place(table, row, column)}: found a {type(bad).__name__}; expected text, a number, "
+            "True or False"
         ) from None
     is_truth_value = vocabulary.dtype == bool
-    place = {_written(value, is_truth_value): i for i, value in enumerate(vocabulary)}
-    texts = [_written(value, is_truth_value) for value in values]
+    place = {_text(value, is_truth_value): i for i, value in enumerate(vocabulary)}
+    texts = [_text(value, is_truth_value) for value in values]
     found = [place.get(text, -1) if text.strip() else _MISSING for text in texts]
     return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
 
@@ -379,6 +381,6 @@ def _pandas_column(frame: Any, column: str) -> pd.Series:
     return frame[column].to_pandas() if isinstance(frame, pa.Table) else frame[column]
 
 
-def _written(value: Any, is_truth_value: bool = False) -> str:
+def _text(value: Any, is_truth_value: bool = False) -> str:
     text = text_of(value)
     return text.lower() if is_truth_value else text

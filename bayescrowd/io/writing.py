@@ -1,10 +1,10 @@
-"""Writing tables to files: whole or not at all, and never over another file by accident.
+"""Writing tables and pictures: whole or not at all, and never over another file by accident.
 
-A file comes into being under a temporary name in its own folder, is flushed to the disk, and then
-takes its name in one step: whoever looks finds the old file or the new one, and an interruption
-leaves nothing behind. The extension says the format: CSV, TSV, JSON lines or Parquet, the text
-formats also with `.gz`. In CSV and TSV, text that a spreadsheet would run as a formula gets an
-apostrophe in front (`bayescrowd.io.cells`), which reading takes off again.
+A file is written under a temporary name in its target folder, flushed to the disk, and then renamed
+in one step: readers see the old file or the new one, and an interruption leaves nothing behind. The
+extension determines the format: CSV, TSV, JSON lines or Parquet, the text formats also with `.gz`.
+In CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe in front
+(`bayescrowd.io.cells`), which is removed on reading.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 import pyarrow as pa
 
-from bayescrowd.io.cells import quoted_table
+from bayescrowd.io.cells import quote_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,22 +45,22 @@ BinaryFile = io.BufferedWriter | gzip.GzipFile
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Raise unless a file may be written at `path`; to be called before the work starts.
+    """Raise unless a file can be written at `path`; call this before the work starts.
 
     Raises:
-        FileExistsError: there is a file already, and `overwrite` is false.
-        OSError: the folder is absent or cannot be written to.
+        FileExistsError: the file exists and `overwrite` is false.
+        OSError: the folder does not exist or cannot be written to.
         ValueError: `path` is a folder or a device.
     """
     target = Path(path)
-    with suppress(FileNotFoundError):  # what else goes wrong (a loop of links, ...) is the answer
+    with suppress(FileNotFoundError):  # other errors, such as circular links, are raised
         os.stat(target)
         if target.is_dir():
-            raise ValueError(f"{target}: this is a folder; expected the name of a file")
+            raise ValueError(f"{target}: this is a folder; expected a file name")
         if not target.is_file():
-            raise ValueError(f"{target}: this is no ordinary file, which could be replaced")
+            raise ValueError(f"{target}: this is a device or a pipe; expected an ordinary file")
         if not overwrite:
-            raise FileExistsError(f"{target}: the file exists, and overwriting was not asked for")
+            raise FileExistsError(f"{target}: the file exists, and overwrite is false")
     folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {folder}")
@@ -69,7 +69,7 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> No
 
 
 def check_table_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """`check_target`, and raise ValueError for an extension that `write_table` does not know."""
+    """`check_target`, which also raises ValueError if `write_table` cannot write the extension."""
     _writer(Path(path))
     check_target(path, overwrite=overwrite)
 
@@ -78,15 +78,15 @@ def check_table_target(path: str | os.PathLike[str], *, overwrite: bool = False)
 def new_file(
     path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> Iterator[io.BufferedWriter]:
-    """Open a binary file that appears at `path`, whole, when the block ends without an error.
+    """Open a binary file that appears at `path`, complete, when the `with` block succeeds.
 
     Args:
-        path: where; a symbolic link is followed.
-        overwrite: replace a file that is there, keeping its permissions.
+        path: path of the file; a symbolic link is followed.
+        overwrite: whether to replace an existing file, keeping its permissions.
 
     Raises:
-        FileExistsError: there is a file already, also one that appeared meanwhile, and
-            `overwrite` is false.
+        FileExistsError: the file exists, or has appeared in the meantime, and `overwrite` is
+            false.
 
     Examples:
         >>> import tempfile
@@ -102,7 +102,7 @@ def new_file(
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".bayescrowd.{secrets.token_hex(8)}.tmp")
     try:
-        with _removed_on_termination(temporary), _faults_named(path, temporary):
+        with _remove_on_termination(temporary), _name_faults(path, temporary):
             with open(temporary, "xb") as file:
                 yield file
                 file.flush()
@@ -119,11 +119,11 @@ def new_file(
 
 
 @contextmanager
-def _removed_on_termination(temporary: Path) -> Iterator[None]:
-    """Remove the file if the process is told to end, which it then does.
+def _remove_on_termination(temporary: Path) -> Iterator[None]:
+    """Remove the file if a signal terminates the process.
 
-    Only in the main thread, where alone Python takes signals, and only where the program has not
-    chosen itself what a signal does.
+    This applies only in the main thread, where Python handles signals, and only to signals for
+    which the program has not set a handler of its own.
     """
 
     def remove_and_end(number: int, frame: FrameType | None) -> None:
@@ -145,15 +145,15 @@ def _removed_on_termination(temporary: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _faults_named(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
-    """Faults of writing name the file that was asked for, not the temporary one."""
+def _name_faults(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
+    """Make errors of writing name the requested file instead of the temporary one."""
     try:
         yield
     except OSError as fault:
         wanted = os.fspath(path)
-        if fault.errno is None and type(fault) is OSError:  # a library's own words
-            told = str(fault).replace(str(temporary), wanted)
-            raise OSError(told if wanted in told else f"{wanted}: {told}") from fault
+        if fault.errno is None and type(fault) is OSError:  # raised by a library, with its own text
+            reason = str(fault).replace(str(temporary), wanted)
+            raise OSError(reason if wanted in reason else f"{wanted}: {reason}") from fault
         if fault.errno is not None and fault.filename in (None, str(temporary)):
             raise OSError(fault.errno, os.strerror(fault.errno), wanted) from fault
         raise
@@ -170,10 +170,11 @@ def write_table(
 
     Args:
         frame: the table.
-        path: a name that ends in .csv, .tsv, .tab, .jsonl, .ndjson (or one of these and .gz),
-            .parquet or .pq.
-        overwrite: replace a file that is there.
-        raw_cells: write text into CSV and TSV as it is, also where a spreadsheet would run it.
+        path: path of the file, ending in .csv, .tsv, .tab, .jsonl, .ndjson (any of these also
+            with .gz), .parquet or .pq.
+        overwrite: whether to replace an existing file.
+        raw_cells: whether to write text to CSV and TSV as it is, even if a spreadsheet would run
+            it.
 
     Examples:
         >>> import tempfile
@@ -194,20 +195,20 @@ def write_picture(
     overwrite: bool = False,
     metadata: dict[str, str] | None = None,
 ) -> None:
-    """Write a figure in the format of the extension: .png, .pdf, .svg or another of Matplotlib's.
+    """Write a figure in the format of the extension: .png, .pdf or any other that Matplotlib has.
 
     Args:
         figure: the figure.
-        path: where.
-        overwrite: replace an existing file.
-        metadata: what to write into the file's own description, by key.
+        path: path of the file.
+        overwrite: whether to replace an existing file.
+        metadata: entries for the file's own metadata, by key.
     """
     with new_file(path, overwrite=overwrite) as file:
         figure.savefig(file, format=Path(path).suffix[1:].lower(), metadata=metadata)
 
 
 def csv_text(frame: pd.DataFrame, *, raw_cells: bool = False) -> str:
-    r"""What `write_table` writes into a CSV file.
+    r"""The content that `write_table` writes to a CSV file.
 
     Examples:
         >>> csv_text(pd.DataFrame({"task": ["=1+1"], "p": [-0.5]}))
@@ -221,16 +222,17 @@ def csv_text(frame: pd.DataFrame, *, raw_cells: bool = False) -> str:
 def _write_delimited(
     frame: pd.DataFrame, file: BinaryFile | io.BytesIO, separator: str, *, raw_cells: bool
 ) -> None:
-    table = frame if raw_cells else quoted_table(frame)
+    table = frame if raw_cells else quote_table(frame)
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     table.to_csv(text, index=False, sep=separator, lineterminator="\n", quoting=_quoting(table))
-    text.detach()  # flushes, and leaves the file open
+    text.detach()  # flushes and leaves the file open
 
 
 def _quoting(table: pd.DataFrame) -> Literal[0, 2]:
-    """Quotes where they are needed; around all text if some holds a carriage return.
+    """The csv module's rule: quote where needed, or all text if some has a carriage return.
 
-    Before Python 3.13 the csv module puts no quotes around it, and readers take it for a new row.
+    Before Python 3.13, the csv module does not quote text for a carriage return, which readers then
+    take for a new row.
     """
     texts = table.select_dtypes(exclude=["number", "bool"])
     has_return = any(
@@ -253,7 +255,7 @@ def _write_parquet(frame: pd.DataFrame, file: BinaryFile) -> None:
         frame.to_parquet(file, index=False)
     except pa.ArrowException as fault:  # ids of several types
         raise ValueError(
-            f"Parquet cannot take this table ({str(fault).splitlines()[0]}): write CSV instead"
+            f"Parquet cannot store this table ({str(fault).splitlines()[0]}); write CSV instead"
         ) from None
 
 
@@ -282,7 +284,7 @@ def _writer(path: Path, *, raw_cells: bool = False) -> Callable[[pd.DataFrame, B
         return write
 
     def write_zipped(frame: pd.DataFrame, file: BinaryFile) -> None:
-        # Without name and time inside, equal tables give equal files.
+        # Without a name and a time in the file, equal tables give equal files.
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as zipped:
             write(frame, zipped)
 
@@ -290,17 +292,19 @@ def _writer(path: Path, *, raw_cells: bool = False) -> Callable[[pd.DataFrame, B
 
 
 def _rename_if_free(source: Path, target: Path) -> None:
-    """Give the file its name unless the name is taken, in one step where the system can."""
+    """Rename the file unless the name is taken, atomically where the system allows it."""
     try:
         os.link(source, target)
     except FileExistsError:
-        raise FileExistsError(f"{target}: a file of this name appeared meanwhile") from None
+        raise FileExistsError(
+            f"{target}: a file of this name has appeared in the meantime"
+        ) from None
     except OSError:  # no hard links here
         source.replace(target)
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name durable; not every platform can open a folder."""
+    """Make the new name durable, on platforms that can open a folder."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

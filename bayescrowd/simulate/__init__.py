@@ -2,7 +2,8 @@
 
 * `assignment`: which worker judges which task.
 * `confusions`: confusion matrices of honest workers, spammers and adversaries.
-* `crowds`: labels drawn from such matrices.
+* `labels`: labels drawn from confusion matrices.
+* `crowds`: the simulators, such as `crowd` and `sparse_crowd`.
 * `hard_tasks`: tasks on which many workers err together.
 """
 

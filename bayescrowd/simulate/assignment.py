@@ -3,7 +3,7 @@
 There are four designs: a fixed number of different workers per task, a probability for each pair
 of a task and a worker, an explicit mask of pairs, or every pair. `judged_pairs` yields the pairs
 in blocks and in ascending order, each at most once, in time proportional to their number: twenty
-million of them take seconds and no more memory than they fill.
+million pairs take seconds, and little memory beyond their own.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 BLOCK = 1 << 20
-"""Number of pairs drawn at a time, so that little memory is needed beyond the result."""
+"""Number of pairs drawn at a time, which limits the memory needed beyond the result."""
 
 TINY = 1e-12
-"""Replaces zero where a positive number is needed."""
+"""Positive number that replaces zero where zero is not allowed."""
 
 Vector = Sequence[float] | Real[np.ndarray, " _"]
 """One number per class or per worker."""
@@ -41,7 +41,7 @@ Pairs = tuple[Int[np.ndarray, " label"], Int[np.ndarray, " label"]]
 
 
 class Design(NamedTuple):
-    """Who judges what; at most one of `labels_per_task`, `rates` and `mask` is set."""
+    """Who judges what; at most one of `labels_per_task`, `rates` and `mask` is not None."""
 
     n_tasks: int
     """Number of tasks."""
@@ -66,16 +66,16 @@ def make_design(
     mask: Bool[np.ndarray, "task worker"] | None,
     activity: Annotated[float, Range(0, 10)] | Vector,
 ) -> Design:
-    """A design from the arguments that describe it.
+    """Check the arguments of a simulator that say who judges what, and make a design of them.
 
     Args:
         n_tasks: number of tasks.
         n_workers: number of workers.
         labels_per_task: number of different workers per task.
         density: probability of each pair, or one probability per worker.
-        mask: the judged pairs. Without any of the three every pair is judged; more than one is an
-            error.
-        activity: exponent of the workers' weights or the weights themselves; only with
+        mask: the judged pairs. At most one of `labels_per_task`, `density` and `mask` may be
+            given; without them, every pair is judged.
+        activity: exponent of the workers' weights, or the weights themselves; allowed only with
             `labels_per_task`.
 
     Raises:
@@ -89,7 +89,7 @@ def make_design(
         >>> task, worker
         (array([0, 0, 0, 1, 1, 1], dtype=int32), array([0, 1, 2, 0, 1, 2], dtype=int32))
     """
-    mask = None if mask is None else np.asarray(mask)  # lists of rows are welcome, too
+    mask = None if mask is None else np.asarray(mask)  # nested lists are accepted too
     given = {"labels_per_task": labels_per_task, "density": density, "mask": mask}
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
@@ -146,7 +146,7 @@ def _fixed_pairs(
 ) -> Iterator[Pairs]:
     weights = _worker_weights(activity, design.n_workers, rng)
     # A draw is new with at least this probability, so that redrawing needs at most
-    # labels_per_task / fresh draws per task on average; keys always need one per worker.
+    # labels_per_task / fresh draws per task on average; keys need one draw per worker.
     fresh = 1 - np.sort(weights)[::-1][: labels_per_task - 1].sum()
     redraw = labels_per_task <= fresh * design.n_workers
     draw = _workers_by_redrawing if redraw else _workers_by_keys
@@ -173,8 +173,8 @@ def _worker_weights(
 def _workers_by_redrawing(
     n: int, k: int, weights: Float[np.ndarray, " worker"], rng: np.random.Generator
 ) -> Int[np.ndarray, "task k"]:
-    """The first k different workers of an endless stream of draws, for each of n tasks."""
-    # With weights, choice searches their cumulative sums, which is slower than plain integers.
+    """The first k different workers in an endless stream of draws, for each of n tasks."""
+    # Given weights, `choice` searches their cumulative sums, which is slower than plain integers.
     unequal = None if weights.min() == weights.max() else weights
 
     def draw(size: int) -> Int[np.ndarray, " draw"]:
@@ -201,9 +201,9 @@ def _repeats(ascending: Int[np.ndarray, "task k"]) -> Bool[np.ndarray, "task k"]
 def _workers_by_keys(
     n: int, k: int, weights: Float[np.ndarray, " worker"], rng: np.random.Generator
 ) -> Int[np.ndarray, "task k"]:
-    """The workers of the k smallest exponential keys, of rates `weights`, for each of n tasks.
+    """The workers with the k smallest exponential keys of rates `weights`, for each of n tasks.
 
-    The distribution is the same as by redrawing (Efraimidis and Spirakis 2006).
+    The distribution is the same as with redrawing (Efraimidis and Spirakis 2006).
     """
     keys = rng.standard_exponential((n, len(weights))) / weights
     smallest = np.argpartition(keys, k - 1, axis=1)[:, :k]
@@ -213,10 +213,10 @@ def _workers_by_keys(
 def _bernoulli_pairs(
     design: Design, rates: Float[np.ndarray, " worker"], rng: np.random.Generator
 ) -> Iterator[Pairs]:
-    """Jump from judged pair to judged pair by geometric gaps: pairs not judged cost nothing.
+    """Jump from one judged pair to the next by geometric gaps: pairs not judged cost nothing.
 
-    The gaps are those of the highest rate; a pair of a worker with a lower rate is kept with the
-    ratio of the two as its probability.
+    The gaps are drawn for the highest rate; a pair of a worker with a lower rate is kept with
+    probability equal to the ratio of the two rates.
     """
     highest = float(rates.max())
     if highest == 0:
@@ -257,7 +257,7 @@ def _activity(
     equal = isinstance(activity, int | float | np.number) and activity == 0
     if labels_per_task is None and not equal:
         raise ValueError(
-            "activity needs labels_per_task; without it, give unequal workers one density each"
+            "activity was given without labels_per_task; expected both, or one density per worker"
         )
     if isinstance(activity, int | float | np.number):
         return float(activity)

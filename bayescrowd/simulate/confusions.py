@@ -33,7 +33,7 @@ def dirichlet_confusions(
     concentration: float,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "worker cls cls"]:
-    """Matrices with independent Dirichlet rows around those of a worker of this accuracy."""
+    """Matrices with independent Dirichlet rows whose mean is a one-coin worker of this accuracy."""
     mean = one_coin_confusions(np.array([accuracy]), n_classes)[0]
     rows = [rng.dirichlet(np.maximum(concentration * row, TINY), n_workers) for row in mean]
     return np.stack(rows, axis=1)
@@ -42,7 +42,7 @@ def dirichlet_confusions(
 def one_coin_confusions(
     right: Float[np.ndarray, " worker"], n_classes: int
 ) -> Float[np.ndarray, "worker cls cls"]:
-    """Matrices of workers who are right with one probability and spread their errors evenly."""
+    """Matrices of workers who are right with one probability and err uniformly otherwise."""
     wrong = (1 - right) / (n_classes - 1)
     diagonal = np.eye(n_classes, dtype=bool)
     return np.where(diagonal, right[:, None, None], wrong[:, None, None])
@@ -54,15 +54,15 @@ def replace_by_spammers(
     adversaries: float,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "worker cls cls"], Shaped[np.ndarray, " worker"]]:
-    """Matrices in which spammers and adversaries replace honest workers, and each worker's kind.
+    """Replace some honest workers by spammers and adversaries; return matrices and kinds.
 
     Args:
-        honest: the matrices before.
-        spammers: fraction of the workers; half of them answer uniformly at random, half always
-            with the same class.
-        adversaries: fraction of the workers; each names the class after the one that the honest
-            worker would name.
-        rng: draws who is replaced, and the class of each one-class spammer.
+        honest: matrices of the honest workers.
+        spammers: fraction of spammers among the workers; half of the spammers answer uniformly at
+            random, and each of the others always gives the same class.
+        adversaries: fraction of adversaries among the workers; each names the class after the one
+            that the honest worker would name.
+        rng: random generator that draws who is replaced and the class of each one-class spammer.
 
     Raises:
         ValueError: the two fractions sum to more than 1.
@@ -70,7 +70,7 @@ def replace_by_spammers(
     n_workers, n_classes, _ = honest.shape
     if spammers + adversaries > 1 + TINY:
         raise ValueError(
-            f"spammers={spammers} and adversaries={adversaries} are more than the whole crowd"
+            f"spammers={spammers} and adversaries={adversaries} sum to more than 1, the whole crowd"
         )
     n_spammers = round(spammers * n_workers)
     n_dishonest = round((spammers + adversaries) * n_workers)
@@ -92,7 +92,7 @@ def replace_by_spammers(
 
 
 def prevalence_of(prevalence: Vector | None, n_classes: int) -> Float[np.ndarray, " cls"]:
-    """The probabilities of the classes, which must sum to 1; uniform if None is given."""
+    """Probabilities of the classes, which must sum to 1; uniform if `prevalence` is None."""
     if prevalence is None:
         return np.full(n_classes, 1 / n_classes)
     values = bounded_vector("prevalence", prevalence, n_classes, "class", low=0, high=1)
@@ -104,10 +104,10 @@ def prevalence_of(prevalence: Vector | None, n_classes: int) -> Float[np.ndarray
 def normalise_confusions(
     confusions: Float[np.ndarray, "n true observed"], n_workers: int, n_classes: int
 ) -> Float[np.ndarray, "worker cls cls"]:
-    """The matrices [worker, true, observed] with rows that sum to 1 to the last digit.
+    """The matrices [worker, true, observed] with rows that sum to 1 up to rounding.
 
     Raises:
-        ValueError: the shape is wrong, or a row holds no probabilities that sum to 1.
+        ValueError: the shape is wrong, or a row does not consist of probabilities that sum to 1.
     """
     expected = (n_workers, n_classes, n_classes)
     if confusions.shape != expected:

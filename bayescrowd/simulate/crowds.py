@@ -1,34 +1,33 @@
-"""Simulated crowds: labels whose truth and whose workers are known.
+"""Simulated crowds whose truth and whose workers are known.
 
-Every crowd here is a draw from the model of Dawid and Skene (1979). Task t has the true class
-k with probability prevalence[k]; worker w gives a task of class k the label l with probability
-confusions[w, k, l]; given the truth, labels are independent. The simulators differ in where the
-matrices come from: `crowd` mixes honest workers, spammers and adversaries, `one_coin_crowd` gives
-each worker one accuracy, `full_confusion_crowd` gives each a matrix of its own, and
-`sparse_crowd` hides a few informative workers among many uninformative ones (Zhao and Zucker,
-"Stagewise learning for sparse clustering of discretely-valued data", section 4).
+Every crowd is drawn from the model of Dawid and Skene (1979). Task t has the true class k with
+probability prevalence[k]; worker w gives a task of class k the label l with probability
+confusions[w, k, l]; given the truth, labels are independent. The simulators differ in the origin of
+the matrices: `crowd` mixes honest workers, spammers and adversaries, `one_coin_crowd` gives each
+worker one accuracy, `full_confusion_crowd` gives each worker a separate matrix, and `sparse_crowd`
+hides a few informative workers among many uninformative ones (Zhao and Zucker, "Stagewise learning
+for sparse clustering of discretely-valued data", section 4).
 
-All of them offer the same designs of who judges what, of which at most one may be given:
+All of them offer the same designs of who judges what, of which at most one may be chosen:
 
-- `labels_per_task=5`: five different workers per task, drawn with probabilities that
-  `activity` may make long-tailed;
-- `density=0.1`: each pair of a task and a worker with this probability or, given one number per
-  worker, with the worker's own;
+- `labels_per_task=5`: five different workers per task, drawn with probabilities that `activity`
+  may make long-tailed;
+- `density=0.1`: each worker judges each task with this probability, or with one probability per
+  worker;
 - `mask=`: exactly the pairs marked in a boolean array, tasks x workers;
 - none of these: every worker judges every task.
 
-A worker judges a task at most once. Truth, matrices, design and labels have random streams of
-their own: two calls that differ only in the design have the same truth and the same workers.
+A worker judges a task at most once. Truth, matrices, design and labels have separate random
+streams: two calls that differ only in the design have the same truth and the same workers.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from bayescrowd.checks.parameters import (
     Count,
@@ -39,16 +38,8 @@ from bayescrowd.checks.parameters import (
     Whole,
     validate_arguments,
 )
-from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.dataset import CrowdParameters, Dataset
-from bayescrowd.simulate.assignment import (
-    TINY,
-    Design,
-    Vector,
-    bounded_vector,
-    judged_pairs,
-    make_design,
-)
+from bayescrowd.simulate.assignment import TINY, Vector, bounded_vector, make_design
 from bayescrowd.simulate.confusions import (
     HONEST,
     INFORMATIVE,
@@ -59,6 +50,7 @@ from bayescrowd.simulate.confusions import (
     prevalence_of,
     replace_by_spammers,
 )
+from bayescrowd.simulate.labels import draw_dataset, split_streams
 
 __all__ = [
     "crowd",
@@ -88,40 +80,40 @@ def crowd(
 ) -> Dataset:
     """Draw a crowd of honest workers, spammers and adversaries.
 
-    An honest worker's matrix has independent Dirichlet rows with mean `accuracy` on the
-    diagonal and the rest spread evenly. Half of the spammers answer uniformly at random, and each
-    of the other half always gives the same randomly chosen class. An adversary sees what an
-    honest worker sees and names the next class instead. Each worker's kind is random.
+    An honest worker's matrix has independent Dirichlet rows with mean `accuracy` on the diagonal
+    and the rest spread evenly. Half of the spammers answer uniformly at random, and each of the
+    others always gives the same randomly chosen class. An adversary sees what an honest worker
+    sees and names the next class instead. Who is a spammer or an adversary is random.
 
     Args:
         n_tasks: number of tasks, with ids 0, 1, ...
         n_workers: number of workers, with ids 0, 1, ...
         n_classes: number of classes, labelled 0, 1, ...
         labels_per_task: number of different workers who judge each task.
-        density: probability that a worker judges a task; one number, or one per worker.
+        density: probability that a worker judges a task: one number, or one per worker.
         mask: which worker judges which task. At most one of `labels_per_task`, `density` and
-            `mask` may be given; without them every worker judges every task.
+            `mask` may be given; without them, every worker judges every task.
         activity: how unequally labels are spread over the workers, given `labels_per_task`. The
-            r-th most active worker is drawn with weight r**-activity: 0 makes all equal, 1 gives
-            a long tail. Or one positive weight per worker.
-        prevalence: probability of each class; uniform if not given.
-        confusions: probabilities [worker, true, observed] to use as the honest matrices instead
-            of drawn ones; spammers and adversaries still replace some of them.
+            r-th most active worker is drawn with weight r**-activity: 0 makes all workers equal, 1
+            gives a long tail. Alternatively, one positive weight per worker.
+        prevalence: probability of each class; uniform by default.
+        confusions: probabilities [worker, true, observed] of the honest workers, used instead of
+            random matrices; spammers and adversaries still replace some of them.
         accuracy: mean diagonal of an honest worker's matrix. The default lies among the mean
             accuracies of the workers of the public crowds bluebird, rte, trec and dog (0.64,
             0.84, 0.65, 0.71; workers with at least 20 judged tasks of known truth).
-        concentration: sum of the Dirichlet parameters of a row; the larger it is, the more alike
+        concentration: sum of the Dirichlet parameters of a row; the larger it is, the more similar
             the workers are. Matching the spread of the same workers' accuracies gives 10, 13, 17
             and 39.
         spammers: fraction of the workers who are spammers.
         adversaries: fraction of the workers who are adversaries.
-        seed: seed of all random choices.
+        seed: seed of every random choice.
 
     Returns:
         The data set, with the truth of every task and the true `parameters`.
 
     Raises:
-        ValueError: an argument is out of its range or contradicts another.
+        ValueError: an argument is out of range or contradicts another.
 
     Examples:
         >>> import bayescrowd as bc
@@ -134,7 +126,7 @@ def crowd(
         ((20, 3, 3), 16)
     """
     design = make_design(n_tasks, n_workers, labels_per_task, density, mask, activity)
-    streams = _streams(seed)
+    streams = split_streams(seed)
     if confusions is None:
         matrices = dirichlet_confusions(
             n_workers, n_classes, accuracy, concentration, streams.worker
@@ -142,7 +134,7 @@ def crowd(
     else:
         matrices = normalise_confusions(np.asarray(confusions, float), n_workers, n_classes)
     matrices, kinds = replace_by_spammers(matrices, spammers, adversaries, streams.worker)
-    return _draw(
+    return draw_dataset(
         "crowd",
         "Simulated: honest workers with confusion matrices of their own, spammers, adversaries.",
         CrowdParameters(prevalence_of(prevalence, n_classes), matrices, kinds),
@@ -167,7 +159,7 @@ def full_confusion_crowd(
     concentration: Positive = 12.0,
     seed: Seed = 0,
 ) -> Dataset:
-    """Draw a crowd of honest workers, each with a confusion matrix of its own, given or drawn.
+    """Draw a crowd of honest workers with separate confusion matrices, given or random.
 
     The arguments are those of `crowd`, which does the work.
 
@@ -224,21 +216,21 @@ def one_coin_crowd(
         n_tasks: number of tasks, with ids 0, 1, ...
         n_workers: number of workers, with ids 0, 1, ...
         n_classes: number of classes, labelled 0, 1, ...
-        labels_per_task: as for `crowd`.
-        density: as for `crowd`.
-        mask: as for `crowd`.
-        activity: as for `crowd`.
-        prevalence: probability of each class; uniform if not given.
+        labels_per_task: number of different workers per task, as for `crowd`.
+        density: probability that a worker judges a task, as for `crowd`.
+        mask: which worker judges which task, as for `crowd`.
+        activity: how unequally labels are spread over the workers, as for `crowd`.
+        prevalence: probability of each class; uniform by default.
         accuracy: each worker's probability of the true label; or one number, the mean of the
-            beta distribution from which they are drawn.
+            beta distribution from which these probabilities are drawn.
         concentration: sum of the two parameters of that beta distribution.
-        seed: seed of all random choices.
+        seed: seed of every random choice.
 
     Returns:
         The data set, with the truth of every task and the true `parameters`.
 
     Raises:
-        ValueError: an argument is out of its range or contradicts another.
+        ValueError: an argument is out of range or contradicts another.
 
     Examples:
         >>> import bayescrowd as bc
@@ -248,17 +240,17 @@ def one_coin_crowd(
                [0.2, 0.8]])
     """
     design = make_design(n_tasks, n_workers, labels_per_task, density, mask, activity)
-    streams = _streams(seed)
+    streams = split_streams(seed)
     if isinstance(accuracy, int | float | np.number):
         right = streams.worker.beta(
-            # A beta distribution needs positive parameters, also for a mean of 0 or 1.
+            # A beta distribution needs positive parameters, even for a mean of 0 or 1.
             max(concentration * accuracy, TINY),
             max(concentration * (1 - accuracy), TINY),
             n_workers,
         )
     else:
         right = bounded_vector("accuracy", accuracy, n_workers, "worker", low=0, high=1)
-    return _draw(
+    return draw_dataset(
         "one_coin_crowd",
         "Simulated: each worker is right with one probability, whatever the true class.",
         CrowdParameters(
@@ -288,30 +280,30 @@ def sparse_crowd(
 ) -> Dataset:
     """Draw an alpha-sparse crowd: a few informative workers among many uninformative ones.
 
-    The first ceil(alpha * n_workers) workers are one-coin workers. Each of the others labels
-    at random with probabilities that do not depend on the true class; the paper calls them
-    "unknown", and here they are drawn uniformly from the simplex. The defaults are those of the
-    paper's figure 5; its figure 3 is `alpha=0.3, accuracy=np.linspace(0.7, 0.45, 30)`.
+    The first ceil(alpha * n_workers) workers are one-coin workers. Each of the others labels at
+    random with probabilities that do not depend on the true class; the paper calls these
+    probabilities "unknown", and here they are drawn uniformly from the simplex. The defaults are
+    those of the paper's figure 5; figure 3 has `alpha=0.3, accuracy=np.linspace(0.7, 0.45, 30)`.
 
     Args:
         n_tasks: number of tasks, with ids 0, 1, ...
         n_workers: number of workers, with ids 0, 1, ...
         n_classes: number of classes, labelled 0, 1, ...
         alpha: fraction of informative workers.
-        accuracy: an informative worker's probability of the true label: one number for all, or
-            one for each.
-        labels_per_task: as for `crowd`.
-        density: as for `crowd`.
-        mask: as for `crowd`.
-        activity: as for `crowd`.
-        prevalence: probability of each class; uniform if not given.
-        seed: seed of all random choices.
+        accuracy: probability that an informative worker gives the true label: one number for all,
+            or one per informative worker.
+        labels_per_task: number of different workers per task, as for `crowd`.
+        density: probability that a worker judges a task, as for `crowd`.
+        mask: which worker judges which task, as for `crowd`.
+        activity: how unequally labels are spread over the workers, as for `crowd`.
+        prevalence: probability of each class; uniform by default.
+        seed: seed of every random choice.
 
     Returns:
         The data set, with the truth of every task and the true `parameters`.
 
     Raises:
-        ValueError: an argument is out of its range or contradicts another.
+        ValueError: an argument is out of range or contradicts another.
 
     Examples:
         >>> import bayescrowd as bc
@@ -322,8 +314,8 @@ def sparse_crowd(
         array([0, 1, 2, 3, 4])
     """
     design = make_design(n_tasks, n_workers, labels_per_task, density, mask, activity)
-    streams = _streams(seed)
-    # 0.07 * 100 is a little more than 7: round first, lest ceil make it 8.
+    streams = split_streams(seed)
+    # In floating point, 0.07 * 100 is slightly above 7: without rounding, ceil would return 8.
     n_informative = math.ceil(round(alpha * n_workers, 9))
     if isinstance(accuracy, int | float | np.number):
         right = np.full(n_informative, float(accuracy))
@@ -335,7 +327,7 @@ def sparse_crowd(
     matrices = np.concatenate(
         [one_coin_confusions(right, n_classes), np.repeat(habits[:, None, :], n_classes, axis=1)]
     )
-    return _draw(
+    return draw_dataset(
         "sparse_crowd",
         f"Simulated: {n_informative} informative workers, {n_workers - n_informative} who are not.",
         CrowdParameters(
@@ -346,89 +338,3 @@ def sparse_crowd(
         design,
         streams,
     )
-
-
-class _Streams(NamedTuple):
-    """A random generator for each kind of choice."""
-
-    worker: np.random.Generator
-    """Draws confusion matrices and the kinds of workers."""
-    truth: np.random.Generator
-    """Draws true classes."""
-    design: np.random.Generator
-    """Draws who judges what."""
-    label: np.random.Generator
-    """Draws labels."""
-
-
-def _streams(seed: int) -> _Streams:
-    worker, truth, design, label = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
-    return _Streams(worker=worker, truth=truth, design=design, label=label)
-
-
-def _draw(
-    name: str,
-    description: str,
-    parameters: CrowdParameters,
-    design: Design,
-    streams: _Streams,
-) -> Dataset:
-    n_classes = len(parameters.prevalence)
-    truth = streams.truth.choice(n_classes, design.n_tasks, p=parameters.prevalence)
-    thresholds = _thresholds(parameters.confusions)
-    tasks: list[Int[np.ndarray, " _"]] = []
-    workers: list[Int[np.ndarray, " _"]] = []
-    labels: list[Int[np.ndarray, " _"]] = []
-    for task, worker in judged_pairs(design, streams.design):
-        tasks.append(task)
-        workers.append(worker)
-        labels.append(_labels(truth[task], worker, thresholds, streams.label))
-    if sum(map(len, tasks)) == 0:
-        raise ValueError("nobody judged anything: the density or the mask leaves no pair")
-    annotations = Annotations(  # by construction, in order and within the vocabularies
-        _join(tasks),
-        _join(workers),
-        _join(labels),
-        pd.RangeIndex(design.n_tasks, name="task"),
-        pd.RangeIndex(design.n_workers, name="worker"),
-        pd.RangeIndex(n_classes, name="class"),
-    )
-    return Dataset(
-        annotations=annotations,
-        truth=pd.Series(truth, index=annotations.tasks, name="truth"),
-        description=description,
-        name=name,
-        source="bayescrowd.simulate",
-        parameters=parameters,
-    )
-
-
-def _join(blocks: list[np.ndarray]) -> Int[np.ndarray, " label"]:
-    column = np.concatenate(blocks)
-    blocks.clear()
-    column.flags.writeable = False
-    return column
-
-
-def _thresholds(
-    confusions: Float[np.ndarray, "worker cls cls"],
-) -> Float[np.ndarray, "worker cls boundary"]:
-    """Boundaries between the labels' shares of the unit interval, by worker and true class."""
-    cumulative = np.cumsum(confusions, axis=2)
-    # The last is exactly one: a class of probability zero must never be drawn.
-    cumulative /= cumulative[:, :, -1:]
-    return cumulative[:, :, :-1]
-
-
-def _labels(
-    truth: Int[np.ndarray, " label"],
-    worker: Int[np.ndarray, " label"],
-    thresholds: Float[np.ndarray, "worker cls boundary"],
-    rng: np.random.Generator,
-) -> Int[np.ndarray, " label"]:
-    """Invert the cumulative distribution boundary by boundary: no labels x classes array."""
-    uniform = rng.random(len(worker))
-    label = np.zeros(len(worker), dtype=np.int32)
-    for boundary in np.moveaxis(thresholds, 2, 0):
-        label += boundary[worker, truth] <= uniform
-    return label

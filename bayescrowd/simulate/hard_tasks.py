@@ -1,11 +1,11 @@
 """Hard tasks, on which many workers err together.
 
-In the model of Dawid and Skene (1979) the labels of a task are independent given its class. In real
-crowds they are not: some tasks mislead most of those who look at them. `with_hard_items` adds such
-tasks to a simulated crowd. A hard task of class k has a lure, which is another class, and a pull,
-the probability that a worker sees the lure instead of k; the label is then drawn from the row of
-the worker's confusion matrix for the class that was seen. The pull of a task is a beta draw common
-to all who judge it, and `expertise` weakens it for better workers:
+In the model of Dawid and Skene (1979), the labels of a task are independent given its class. In
+real crowds they are not: some tasks mislead most of the workers who judge them. `with_hard_items`
+adds such tasks to a simulated crowd. A hard task of class k has a lure, which is another class, and
+a pull, the probability that a worker sees the lure instead of k; the label is then drawn from the
+row of the worker's confusion matrix for the class that the worker saw. The pull of a task is one
+beta draw shared by all workers who judge it, and `expertise` weakens it for better workers:
 
     logit P(w is misled by t) = logit pull_t - expertise * (skill of w),
 
@@ -44,19 +44,19 @@ def with_hard_items(
         data: a crowd with its truth and its parameters, from `bayescrowd.simulate`.
         share: fraction of the tasks that are hard: one number, or one per true class.
         pull: mean probability that a worker sees the lure of a hard task.
-        concentration: sum of the parameters of the beta distribution of the pulls.
-        lures: probability [true, lure] of each lure, with zeros on the diagonal; uniform over the
-            other classes if not given.
-        expertise: how much less a worker whose accuracy is one standard deviation above the
-            crowd's mean is misled, in logits.
-        seed: seed of all random choices made here.
+        concentration: sum of the two parameters of the beta distribution of the pulls.
+        lures: probability [true, lure] of each lure, with zeros on the diagonal; by default,
+            uniform over the other classes.
+        expertise: by how much a standard deviation of accuracy lowers the logit of a worker's
+            probability of being misled.
+        seed: seed of every random choice made here.
 
     Returns:
         The crowd with the same truth, workers and judged pairs, and new labels on its hard tasks.
-        The confusion matrices of its parameters hold for the other tasks.
+        The confusion matrices in its parameters apply to the other tasks.
 
     Raises:
-        ValueError: the crowd has no parameters, or an argument is out of its range.
+        ValueError: the crowd has no parameters, or an argument is out of range.
 
     Examples:
         >>> import bayescrowd as bc
@@ -68,7 +68,7 @@ def with_hard_items(
         [0.02, 0.17]
     """
     if data.truth is None or data.parameters is None:
-        raise ValueError(f"{data.name!r} is not a simulated crowd: its parameters are unknown")
+        raise ValueError(f"the parameters of {data.name!r} are unknown; expected a simulated crowd")
     ann = data.annotations
     n_classes = ann.n_classes
     shares = _shares(share, n_classes)
@@ -76,7 +76,7 @@ def with_hard_items(
     rng_task, rng_label = np.random.default_rng(key_task), np.random.default_rng(key_label)
     truth = ann.code_truth(data.truth, "truth")
     is_hard = rng_task.random(ann.n_tasks) < shares[truth]
-    lure = _draw(_lure_probabilities(lures, n_classes)[truth], rng_task)
+    lure = _draw_classes(_lure_probabilities(lures, n_classes)[truth], rng_task)
     pulls = rng_task.beta(
         max(concentration * pull, TINY), max(concentration * (1 - pull), TINY), ann.n_tasks
     )
@@ -84,7 +84,7 @@ def with_hard_items(
     misled = _misled_rows(ann, is_hard, pulls, expertise * skill, rng_label)
     label = ann.label_codes.copy()
     task, worker = ann.task_codes[misled], ann.worker_codes[misled]
-    label[misled] = _draw(data.parameters.confusions[worker, lure[task]], rng_label)
+    label[misled] = _draw_classes(data.parameters.confusions[worker, lure[task]], rng_label)
     return data._replace(
         annotations=Annotations.from_codes(
             ann.task_codes,
@@ -106,7 +106,7 @@ def _misled_rows(
     resistance: Float[np.ndarray, " worker"],
     rng: np.random.Generator,
 ) -> Int[np.ndarray, " misled"]:
-    """Rows of the labels whose worker saw the lure."""
+    """Positions of the labels whose worker saw the lure."""
     chance = expit(logit(pulls)[ann.task_codes] - resistance[ann.worker_codes])
     return np.flatnonzero(is_hard[ann.task_codes] & (rng.random(ann.n_labels) < chance))
 
@@ -118,8 +118,10 @@ def _skill(
     return (accuracy - accuracy.mean()) / max(float(accuracy.std()), TINY)
 
 
-def _draw(rows: Float[np.ndarray, "row cls"], rng: np.random.Generator) -> Int[np.ndarray, " row"]:
-    """A class drawn from each row of probabilities."""
+def _draw_classes(
+    rows: Float[np.ndarray, "row cls"], rng: np.random.Generator
+) -> Int[np.ndarray, " row"]:
+    """One class for each row of probabilities."""
     cumulative = np.cumsum(rows, axis=1)
     uniform = rng.random((len(rows), 1)) * cumulative[:, -1:]
     return (cumulative <= uniform).sum(axis=1)
@@ -136,7 +138,7 @@ def _lure_probabilities(
 ) -> Float[np.ndarray, "cls cls"]:
     if lures is None:
         return (1 - np.eye(n_classes)) / (n_classes - 1)
-    lures = np.asarray(lures, dtype=float)  # lists of rows are welcome, too
+    lures = np.asarray(lures, dtype=float)  # nested lists are accepted too
     if lures.shape != (n_classes, n_classes):
         raise ValueError(
             f"lures have shape {lures.shape}; expected true x lure, {(n_classes, n_classes)}"

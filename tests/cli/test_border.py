@@ -62,8 +62,8 @@ def process(*arguments, most_bytes=None, **options):
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
-        ("x.jsonl", "[" * 100_000, "x.jsonl: row 1: arrays or objects stand inside each other"),
-        ("x.json", "[" * 100_000, "x.json: arrays or objects stand inside each other"),
+        ("x.jsonl", "[" * 100_000, "x.jsonl: row 1: arrays or objects are nested too deeply"),
+        ("x.json", "[" * 100_000, "x.json: arrays or objects are nested too deeply"),
         (
             "x.jsonl",
             '{"task": 1, "worker": 1, "label": 1}\n\n{"task": ' + "9" * 5_000 + "}",
@@ -237,7 +237,7 @@ def test_termination_while_writing_leaves_nothing(tmp_path, number):
     [
         ("item,question,worker,label\n1,2,3,4\n", [], "choose one with --task"),
         ("a,worker,label\n1,2,3\n", [], "or --task to name it"),
-        ("task,worker,label\n1,2,x\n", [], "(--classes names also those that nobody chose)"),
+        ("task,worker,label\n1,2,x\n", [], "(--classes also declares classes that nobody chose)"),
         (SMALL + "1,ann,dog\n", ["--duplicates", "error"], "(--duplicates keep takes them as data"),
         (SMALL, ["--truth", "truth.csv"], "or --truth-columns to name it"),
         (SMALL, ["--gold", "truth.csv"], "or --gold-columns to name it"),
@@ -274,7 +274,7 @@ def test_labels_that_print_alike_are_one_class(folder, capsys):
     (folder / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert main(["aggregate", "x.jsonl", *QUICK, "--probabilities", "--out", "out.csv"]) == 0
     assert (
-        "bayescrowd: warning: x.jsonl: row 2, column 'label': '1' cannot be told from 1 of another "
+        "bayescrowd: warning: x.jsonl: row 2, column 'label': '1' looks like 1, which has another "
         "type; the whole column is read as text\n"
     ) in capsys.readouterr().err
     table = pd.read_csv("out.csv")

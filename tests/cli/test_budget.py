@@ -198,7 +198,7 @@ def test_refused(folder, capsys, change, message):
     [
         (None, "none.csv: there is no such file"),
         ("", "none.csv: the file is empty"),
-        ("a,kind\n", "there are no rows under the header"),
+        ("a,kind\n", "the table has no rows below its header"),
         ("a,kind\n1,x\n2,\n", "row 3, column 'kind': a row without a class"),
         ("a,kind\n1,x\n1,y\n", "no column besides 'kind' has two values"),
         ("a,kind\n1,x\n-inf,y\n", "row 3, column 'a': -inf is not a finite number"),

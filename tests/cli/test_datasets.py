@@ -52,9 +52,9 @@ def test_fetch_goes_on_after_a_failure(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected names, or --all"),
-        (["rte", "--all"], "expected names, or --all"),
-        (["rte", "bird"], "no data set 'bird'; there are bluebird, rte"),
+        ([], "expected either names of data sets or --all"),
+        (["rte", "--all"], "expected either names of data sets or --all"),
+        (["rte", "bird"], "no data set 'bird'; expected one of bluebird, rte"),
     ],
 )
 def test_bad_names(capsys, arguments, message):

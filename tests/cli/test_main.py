@@ -118,11 +118,11 @@ def test_aggregating_loads_only_what_it_needs(tmp_path):
         (["aggregate", "x.csv", "--methd", "wawa"], "bayescrowd: unrecognized arguments"),
         (
             ["aggregate", "x.csv", "--method", "magic"],
-            "bayescrowd aggregate: argument --method: no method 'magic'; there are auto, majority-",
+            "bayescrowd aggregate: argument --method: no method 'magic'; expected one of auto, ",
         ),
         (["aggregate", "x.csv", "--seed", "-1"], "expected an integer of at least 0"),
         (["aggregate", "x.csv", "--n-init", "two"], "'two': expected an integer of at least 1"),
-        (["aggregate", "x.csv", "--classes", "a,,b"], "expected names with commas between them"),
+        (["aggregate", "x.csv", "--classes", "a,,b"], "expected names separated by commas"),
         (["aggregate", "x.csv", "--truth-columns", "a"], "expected the two names TASK,LABEL"),
         (["demo", "now"], "unrecognized arguments: now"),
         (["datasets"], "bayescrowd datasets: the following arguments are required: ACTION"),

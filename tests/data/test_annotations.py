@@ -533,10 +533,10 @@ def test_control_a_changed_label_changes_the_annotations(columns):
     [
         (labelled(list("xyxy")).drop(columns="worker"), "no column 'worker' for the worker; the c"),
         (labelled(list("xyxy")).head(0), "the table has no rows"),
-        (labelled([None] * 4), "column 'label' holds no label at all"),
+        (labelled([None] * 4), "column 'label' is empty in every row; expected at least one"),
         (labelled(["x"] * 4), r"column 'label' holds one class only \('x'\); expected at least"),
-        (labelled([1, 0, 0.5, 1]), "row 3, column 'label': 0.5 is not a whole number"),
-        (labelled([1, 0, np.inf, 1]), "row 3, column 'label': inf is not a whole number"),
+        (labelled([1, 0, 0.5, 1]), "row 3, column 'label': label 0.5 is not a whole number"),
+        (labelled([1, 0, np.inf, 1]), "row 3, column 'label': label inf is not a whole number"),
         (labelled([["x"], ["y"], ["x"], ["y"]]), "row 1, column 'label': found a list"),
         (
             labelled(list("xyxy"), task=[1, None, 2, None]),
@@ -608,14 +608,14 @@ def test_no_table(frame):
     [
         ([], "the matrix is empty"),
         (np.empty((0, 3)), "the matrix is empty"),
-        ([[None, None]], "the matrix holds no label at all"),
+        ([[None, None]], "every entry of the matrix is missing; expected at least one"),
         ([["a", "a"], ["a", None]], "one class only"),
         ([["a", "b"], ["a"]], r"rows of the matrix have different lengths: \[1, 2\]"),
         (["a", "b"], "the matrix has 1 dimension"),
-        (np.zeros(3), "the matrix has 1 dimensions"),
+        (np.zeros(3), "the matrix has 1 dimension; expected 2"),
         (np.zeros((2, 2, 2)), "the matrix has 3 dimensions"),
-        (pd.DataFrame([["a"], ["b"]], index=["t", "t"]), "row 't' of the matrix stands twice"),
-        (pd.DataFrame([["a", "b"]], columns=["w", "w"]), "column 'w' of the matrix stands twice"),
+        (pd.DataFrame([["a"], ["b"]], index=["t", "t"]), "two rows of the matrix are named 't'"),
+        (pd.DataFrame([["a", "b"]], columns=["w", "w"]), "two columns of the matrix are named 'w'"),
     ],
 )
 def test_bad_matrices(matrix, message):
@@ -640,8 +640,11 @@ GOOD_CODES = {
         ({"worker": np.array([-1, 0])}, r"worker code -1 in row 1 is outside 0\.\.1"),
         ({"tasks": ["t"]}, r"task code 1 in row 2 is outside 0\.\.0"),
         ({"tasks": ["t", "t"]}, "task 't' is listed twice"),
-        ({"classes": 1, "label": np.array([0, 0])}, "one class only"),
-        (dict.fromkeys(("task", "worker", "label"), np.array([], dtype=int)), "no judgements"),
+        ({"classes": 1, "label": np.array([0, 0])}, "only one class; expected at least two"),
+        (
+            dict.fromkeys(("task", "worker", "label"), np.array([], dtype=int)),
+            "the code arrays are empty; expected at least one judgement",
+        ),
     ],
 )
 def test_bad_codes(change, message):
@@ -676,7 +679,7 @@ def test_bad_selections(select, message):
 
 def test_a_selection_without_judgements():
     ann = Annotations.from_matrix([["a", None], ["b", None]])
-    with pytest.raises(ValueError, match="the selection holds no judgement"):
+    with pytest.raises(ValueError, match="the selection contains no judgement"):
         ann.select_workers([1])
 
 
@@ -738,7 +741,9 @@ def test_values_that_print_alike_are_merged_with_a_warning(column, values):
 def test_truth_values_are_not_numbers():
     # Equal in Python, and hence one value to a hash table: which one hung on the order of rows.
     frame = labelled(pd.Series([1, True, 0, 1], dtype=object))
-    with pytest.warns(UserWarning, match="row 2, column 'label': True cannot be told from 1"):
+    with pytest.warns(
+        UserWarning, match="row 2, column 'label': True looks like 1, which has another type"
+    ):
         ann = Annotations.from_frame(frame)
     assert list(ann.classes) == ["0", "1", "True"]
 

@@ -68,7 +68,7 @@ def test_the_whole_table_is_checked(folder, whole):
     ("row", "entry", "value", "message"),
     [
         (40_000, 7, b"1.5", "a bin lies outside -1 to 1"),
-        (53_500, 385, b"181", "a place lies outside 0 to 180"),
+        (53_500, 385, b"181", "a position lies outside 0 to 180"),
         (30_000, 12, b"high", "an entry is not a number"),
         (40_000, 0, b"99", "75 patients instead of 74"),
         (0, 5, b"value", "its first 682 rows differ"),

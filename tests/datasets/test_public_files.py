@@ -230,5 +230,7 @@ def test_corrupted_file_in_the_given_folder(
 
 def test_cache_that_cannot_be_written(tiny_files: Files, server: Server, cache: Path) -> None:
     cache.write_text("a file where the folder should be")
-    with pytest.raises(OSError, match=r"the cache cannot take tiny_crowd.txt.*BAYESCROWD_CACHE"):
+    with pytest.raises(
+        OSError, match=r"tiny_crowd.txt cannot be saved in the cache.*BAYESCROWD_CACHE"
+    ):
         fetch(tiny_files)

@@ -61,7 +61,7 @@ def test_fetch_and_is_local(folder: Path) -> None:
 
 
 def test_anaesthetist_says_how_to_make_it(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"make it in R with write.csv") as caught:
+    with pytest.raises(FileNotFoundError, match=r"create it in R with write.csv") as caught:
         registry.load_dataset("anaesthetist")
     assert "\n" not in str(caught.value)
     (folder / "anaesthetist.csv").write_text("item,observer,label\n1,1,1\n")
@@ -141,11 +141,13 @@ def test_breast_cancer() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match=r"no data set 'blubird'; there are bluebird, rte"):
+    with pytest.raises(ValueError, match=r"no data set 'blubird'; expected one of bluebird, rte"):
         registry.load_dataset("blubird")
-    with pytest.raises(ValueError, match=r"no table 'iris'; there are nursery, breast-cancer"):
+    with pytest.raises(
+        ValueError, match=r"no table 'iris'; expected one of nursery, breast-cancer"
+    ):
         registry.load_table("iris")
-    with pytest.raises(ValueError, match=r"no data set 'iris'; there are .*nursery"):
+    with pytest.raises(ValueError, match=r"no data set 'iris'; expected one of .*nursery"):
         registry.fetch("iris")
 
 

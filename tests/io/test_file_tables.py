@@ -196,14 +196,17 @@ def test_blocks_make_no_difference():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,x\n2\n", "x.csv: row 3 does not fit the header: expected 2 fields, found 1"),
-        ("a,b\n1,x\n\n2,y,z\n", "x.csv: row 4 does not fit the header: expected 2 fields, found 3"),
+        ("a,b\n1,x\n2\n", "x.csv: row 3 does not match the header: expected 2 fields, found 1"),
+        (
+            "a,b\n1,x\n\n2,y,z\n",
+            "x.csv: row 4 does not match the header: expected 2 fields, found 3",
+        ),
         (b"a,b\n1,x\n2,\xe9\n", "x.csv: row 3, column 'b': byte 0xe9 is not UTF-8"),
         (b"a,\xe9\n1,x\n", "x.csv: row 1: byte 0xe9 is not UTF-8"),
         ("a,b,a\n1,x,2\n", "x.csv: row 1: two columns are named 'a'"),
-        ('a,b\n1,x\n2,"y\n3,z\n', "x.csv: row 3: a field opens a quote that is never closed"),
-        ("a,b", "x.csv: there are no rows under the header"),
-        ("a" * 200_000, "x.csv: row 1 is no header of a table"),
+        ('a,b\n1,x\n2,"y\n3,z\n', "x.csv: row 3: a quoted field is never closed"),
+        ("a,b", "x.csv: the table has no rows below its header"),
+        ("a" * 200_000, "x.csv: row 1 is not the header of a table"),
     ],
 )
 def test_bad_delimited_text(text, message):
@@ -215,7 +218,7 @@ def test_bad_delimited_text(text, message):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (b'{"a": 1}\n\n{"a": 1,\n', "x.jsonl: row 3: no valid JSON at character 9"),
+        (b'{"a": 1}\n\n{"a": 1,\n', "x.jsonl: row 3: invalid JSON at character 9"),
         (b'{"a": 1}\n[1, 2]\n', "x.jsonl: row 2: found a list; expected one JSON object per line"),
         (b'{"a": "\xe9"}\n', "x.jsonl: row 1: byte 0xe9 is not UTF-8"),
     ],
@@ -226,7 +229,7 @@ def test_bad_json_lines(lines, message):
 
 
 def test_bad_json_array():
-    with pytest.raises(ValueError, match=r"x\.json: no valid JSON at line 2, character 3"):
+    with pytest.raises(ValueError, match=r"x\.json: invalid JSON at line 2, character 3"):
         parse_json(b'[{"a": 1},\n  nope]', "x.json")
 
 
@@ -316,7 +319,7 @@ def test_an_open_parquet_file_holds_nothing_of_python():
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000])
 def test_deeply_nested_json(text):
-    with pytest.raises(ValueError, match=r"^x: row 3: arrays or objects stand inside each other"):
+    with pytest.raises(ValueError, match=r"^x: row 3: arrays or objects are nested too deeply"):
         parse_json(text, "x: row 3")
 
 

@@ -400,5 +400,5 @@ def test_label_studio_json_min_with_several_choices():
 
 
 def test_label_studio_not_json():
-    with pytest.raises(ValueError, match=r"x\.json: no valid JSON at character 2"):
+    with pytest.raises(ValueError, match=r"x\.json: invalid JSON at character 2"):
         label_studio_judgements("x.json", b"[nope]", None, None, None)

@@ -291,21 +291,21 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
             "task,worker,label\n",
             "x.csv: the table has no rows; expected one per judgement",
         ),
-        ("x.csv", "task,worker,label", "x.csv: there are no rows under the header"),
+        ("x.csv", "task,worker,label", "x.csv: the table has no rows below its header"),
         ("x.csv", "task,label\n1,a\n", "x.csv: no column for the worker; the columns are 'task', "),
         ("x.csv", "task,worker,label\n1,a,cat\n2,a,cat\n", r"'label' holds one class only \('cat'"),
-        ("x.csv", "task,worker,label\n1,a,\n", "x.csv: column 'label' holds no label at all"),
+        ("x.csv", "task,worker,label\n1,a,\n", "x.csv: column 'label' is empty in every row"),
         ("x.csv", CSV + "3,,cat\n", "x.csv: row 5, column 'worker': missing worker id"),
         ("x.csv", CSV + "\n,ann,cat\n", "x.csv: row 6, column 'task': missing task id"),
         (
             "x.csv",
             CSV + "3,ann\n",
-            "x.csv: row 5 does not fit the header: expected 3 fields, found 2",
+            "x.csv: row 5 does not match the header: expected 3 fields, found 2",
         ),
         (
             "x.csv",
             CSV + "3,ann,cat,\n",
-            "x.csv: row 5 does not fit the header: expected 3 fields, found 4",
+            "x.csv: row 5 does not match the header: expected 3 fields, found 4",
         ),
         (
             "x.csv",
@@ -313,23 +313,23 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
             "x.csv: row 5, column 'worker': byte 0xe9 is not UTF-8; expected text in UTF-8",
         ),
         ("x.csv", CSV.encode("utf-16"), "x.csv: this is UTF-16 text; expected UTF-8"),
-        ("x.csv", CSV + '3,ann,"cat\n', "x.csv: row 5: a field opens a quote that is never closed"),
+        ("x.csv", CSV + '3,ann,"cat\n', "x.csv: row 5: a quoted field is never closed"),
         ("x.tsv", CSV, "x.tsv: no column for the task; the columns are 'task,worker,label'"),
         (
             "x.csv.gz",
             gzip.compress(CSV.encode(), mtime=0)[:-12],
             "x.csv.gz: truncated or damaged gzip",
         ),
-        ("x.jsonl", json_lines(FRAME) + "{", "x.jsonl: row 4: no valid JSON at character 2"),
+        ("x.jsonl", json_lines(FRAME) + "{", "x.jsonl: row 4: invalid JSON at character 2"),
         ("x.jsonl", "[1]\n", "x.jsonl: row 1: found a list; expected one JSON object per line"),
         (
             "x.jsonl",
             '{"task": 1, "worker": 1, "label": ["a"]}',
             "x.jsonl: row 1, column 'label': found a list; expected text",
         ),
-        ("x.json", "3", "x.json: expected a JSON array, or a JSON object on each line"),
+        ("x.json", "3", "x.json: expected a JSON array, or one JSON object per line"),
         ("x.json", json.dumps(ROWS), "x.json: row 1 of the array: expected a Label Studio task"),
-        ("x.json", '[{"id": 1', "x.json: no valid JSON at character"),
+        ("x.json", '[{"id": 1', "x.json: invalid JSON at character"),
         ("x.parquet", b"PAR1" + b"x" * 99, "x.parquet: truncated or damaged Parquet file"),
         ("x.parquet", CSV, "x.parquet: truncated or damaged Parquet file"),
         ("x.xlsx", b"PK\x03\x04", "x.xlsx: unknown extension '.xlsx'; expected .csv, .tsv"),
@@ -347,7 +347,7 @@ def test_a_million_classes_by_mistake(tmp_path):
     n = 1_000_000
     rows = "\n".join(f"{i % 100},w,text {i}" for i in range(n))
     path = write(tmp_path, "x.csv", f"task,worker,label\n{rows}\n")
-    message = r"x\.csv: column 'label' holds 1,000,000 distinct labels .* is it the right column"
+    message = r"x\.csv: column 'label' holds 1,000,000 distinct labels .* is this the right column"
     with pytest.raises(ValueError, match=message):
         read_annotations(path)
 
@@ -403,13 +403,16 @@ def test_truth_beyond_the_annotations(tmp_path, key):
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ("task,label\n,cat\n", "row 2, column 'task': found nothing in the gold; expected one of"),
+        (
+            "task,label\n,cat\n",
+            "row 2, column 'task': the task of this gold label is missing; expected one of",
+        ),
         (
             "task,label\n1,cat\n2,dog\n1,dog\n",
-            "row 4, column 'label': a second, different gold for task '1'; expected one per task",
+            "row 4, .*'label': a second, different gold label for task '1'; expected one per task",
         ),
-        ("task,label\n1,\n", "column 'label' holds no label at all"),
-        ("task,label\n", "column 'label' holds no label at all"),
+        ("task,label\n1,\n", "column 'label' has no labels; expected at least one"),
+        ("task,label\n", "column 'label' has no labels; expected at least one"),
         ("task,worker\n1,ann\n", "no column for the truth; the columns are 'task', 'worker'"),
         ("task,truth,gold\n1,cat,cat\n", "the truth may be in any of the columns 'truth', 'gold'"),
     ],
@@ -429,5 +432,7 @@ def test_a_list_is_no_truth(tmp_path):
 
 def test_a_json_array_is_no_truth(tmp_path):
     path = write(tmp_path, "gold.json", "[1]")
-    with pytest.raises(ValueError, match="expected a table with a row per task, not a JSON array"):
+    with pytest.raises(
+        ValueError, match="found a JSON array; expected a table with one row per task"
+    ):
         read_truth(path, ANNOTATIONS["integers"])

@@ -86,7 +86,7 @@ def test_interruption_leaves_nothing(tmp_path, before, error):
 def test_existing_file_is_kept(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("old")
-    with pytest.raises(FileExistsError, match="exists, and overwriting was not asked for"):
+    with pytest.raises(FileExistsError, match="exists, and overwrite is false"):
         write_table(TABLE, path)
     assert path.read_text() == "old"
     write_table(TABLE, path, overwrite=True)
@@ -101,7 +101,7 @@ def test_file_that_appears_meanwhile_is_kept(tmp_path):
             file.write(b"ours")
             path.write_bytes(b"theirs")
 
-    with pytest.raises(FileExistsError, match="appeared meanwhile"):
+    with pytest.raises(FileExistsError, match="appeared in the meantime"):
         write()
     assert path.read_bytes() == b"theirs"
     assert os.listdir(tmp_path) == ["file"]
@@ -151,7 +151,7 @@ def test_unknown_extension(tmp_path, name):
 def test_bad_targets(tmp_path):
     with pytest.raises(ValueError, match="this is a folder"):
         check_target(tmp_path)
-    with pytest.raises(ValueError, match="no ordinary file"):
+    with pytest.raises(ValueError, match="expected an ordinary file"):
         check_target(os.devnull, overwrite=True)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         check_target(tmp_path / "absent" / "t.csv")
@@ -159,7 +159,7 @@ def test_bad_targets(tmp_path):
 
 def test_ids_that_parquet_cannot_hold(tmp_path):
     mixed = pd.DataFrame({"task": pd.Series([1, "a"], dtype=object)})
-    with pytest.raises(ValueError, match="Parquet cannot take this table"):
+    with pytest.raises(ValueError, match="Parquet cannot store this table"):
         write_table(mixed, tmp_path / "t.parquet")
     assert os.listdir(tmp_path) == []
 

@@ -162,7 +162,7 @@ def test_blocks_join_without_a_seam(given: dict, monkeypatch: pytest.MonkeyPatch
         ({"density": [0.5, -0.1, 0.5]}, "density of worker 1 is -0.1; expected 0 to 1"),
         ({"density": [0.5, float("nan"), 0.5]}, r"density\[1\]=nan: expected a finite number"),
         ({"mask": np.ones((3, 2), dtype=bool)}, r"mask has shape \(3, 2\); expected .*\(2, 3\)"),
-        ({"activity": 1.0}, "activity needs labels_per_task"),
+        ({"activity": 1.0}, "activity was given without labels_per_task"),
         ({"labels_per_task": 1, "activity": -1.0}, "activity=-1.0: expected a number from 0 to 10"),
         ({"labels_per_task": 1, "activity": [1.0, 0.0, 1.0]}, "activity of worker 1 is 0.0"),
     ],

@@ -93,7 +93,7 @@ def test_extreme_mean_accuracy(accuracy: float) -> None:
 
 def test_more_spammers_and_adversaries_than_workers() -> None:
     honest = one_coin_confusions(np.full(5, 0.8), 2)
-    with pytest.raises(ValueError, match="more than the whole crowd"):
+    with pytest.raises(ValueError, match="sum to more than 1, the whole crowd"):
         replace_by_spammers(honest, 0.7, 0.4, np.random.default_rng(0))
 
 

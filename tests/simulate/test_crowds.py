@@ -200,10 +200,10 @@ def test_wrong_parameters_fail_the_check_of_frequencies() -> None:
         ({"accuracy": 1.2}, r"accuracy=1.2: expected a number from 0 to 1"),
         ({"concentration": 0.0}, "concentration=0.0: expected a finite number above 0"),
         ({"spammers": -0.1}, r"spammers=-0.1: expected a number from 0 to 1"),
-        ({"spammers": 0.6, "adversaries": 0.6}, "more than the whole crowd"),
+        ({"spammers": 0.6, "adversaries": 0.6}, "sum to more than 1, the whole crowd"),
         ({"confusions": np.full((3, 2, 2), 0.5)}, r"confusions have shape \(3, 2, 2\)"),
         ({"confusions": np.full((4, 2, 2), 0.4)}, "confusions of worker 0, true class 0"),
-        ({"density": 0.0}, "nobody judged anything"),
+        ({"density": 0.0}, "leaves no judged pair; expected at least one"),
         ({"seed": -1}, "seed=-1: expected a whole number from 0"),
     ],
 )

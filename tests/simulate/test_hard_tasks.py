@@ -87,5 +87,7 @@ def test_bad_input(easy, options, message):
 
 
 def test_a_crowd_that_was_not_simulated_is_refused(easy):
-    with pytest.raises(ValueError, match="'crowd' is not a simulated crowd"):
+    with pytest.raises(
+        ValueError, match="the parameters of 'crowd' are unknown; expected a simulated crowd"
+    ):
         bc.simulate.with_hard_items(easy._replace(parameters=None))
