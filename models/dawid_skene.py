@@ -202,6 +202,7 @@ def confusion_concentration(
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw.
 

@@ -188,6 +188,7 @@ def simulate_labels(
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw, averaged over the items (eq. 1)."""
     easiness = np.exp(params.log_easiness)

@@ -232,6 +232,7 @@ def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     return knowing + _spamming(params)[:, None, :]
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw: known, or spammed and lucky.
 

@@ -194,6 +194,7 @@ def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, (1 - right) / (n_classes - 1))
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw, which is a parameter (a)."""
     return np.asarray(params.accuracy)

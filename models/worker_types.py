@@ -239,6 +239,7 @@ def confusion_concentration(
     return prior.strength * types
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw; see `dawid_skene`."""
     return dawid_skene.worker_accuracy(_as_dawid_skene(params))

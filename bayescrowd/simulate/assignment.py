@@ -257,7 +257,7 @@ def _activity(
     equal = isinstance(activity, int | float | np.number) and activity == 0
     if labels_per_task is None and not equal:
         raise ValueError(
-            "activity needs labels_per_task; without it, give unequal workers one density each"
+            "activity needs labels_per_task; without it, expected one density for each worker"
         )
     if isinstance(activity, int | float | np.number):
         return float(activity)

@@ -65,17 +65,19 @@ def pooled():
 
 @cache
 def drawn():
-    """Draws of the accuracies of six workers, by two chains."""
+    """Draws of the one-coin model of six workers, by two chains."""
     rng = np.random.default_rng(0)
     dims = ("chain", "draw", "worker")
     accuracy = rng.beta(8, 2, size=(2, 50, 6))
+    prevalence = ("chain", "draw", "cls"), np.full((2, 50, 2), 0.5)
     groups = {
-        "posterior": {"accuracy": (dims, accuracy)},
+        "posterior": {"prevalence": prevalence, "accuracy": (dims, accuracy)},
         "sample_stats": {"marginal_log_likelihood": (dims[:2], accuracy.sum(axis=2) - 4000)},
         "constant_data": {"worker_code": (("judgement",), np.arange(6).repeat(3))},
     }
     ids = {"worker": [f"worker {k}" for k in range(6)]}
-    return assemble({name: dataset_of(group, coords=ids) for name, group in groups.items()})
+    datasets = {name: dataset_of(group, coords=ids) for name, group in groups.items()}
+    return assemble(datasets, attrs={"model": "one_coin"})
 
 
 @cache
