@@ -3,8 +3,9 @@
 Each module holds one model under the same names: ``Prior``, ``Params``, ``model``,
 ``label_log_joint``, ``label_posterior``, ``simulate`` and ``FACTS``, what it states about itself.
 The folder is the import package ``bayescrowd.models``. Every module without a leading underscore is
-a model and is found by itself; the lines below ``TYPE_CHECKING`` are for type checkers, which cannot
-look into folders. Models load on first use, and `catalogue` lists their facts without loading them.
+a model and is found by itself; the lines below ``TYPE_CHECKING`` are for type checkers, which
+cannot look into folders. Models load on first use, and `catalogue` lists their facts without
+loading them.
 """
 
 from importlib import import_module

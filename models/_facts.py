@@ -2,8 +2,8 @@
 
 Every model, a module of `bayescrowd.models`, ends in ``FACTS = Facts(...)``. Code that lists models
 or works with the draws of any of them reads these facts, so there is no second list to keep.
-Importing a model imports JAX, which takes seconds; `read_outline` therefore takes the facts from the
-source, in which all but `accuracy` are written as literals.
+Importing a model imports JAX, which takes seconds; `read_outline` therefore takes the facts from
+the source, in which all but `accuracy` are written as literals.
 """
 
 import ast

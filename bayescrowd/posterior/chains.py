@@ -23,8 +23,6 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
-from bayescrowd.models.dawid_skene import Labels
-
 __all__ = ["Data", "Draw", "FeatureSizes", "ReadingSizes", "Recording", "Sizes", "run_chains"]
 
 BLOCK = 50
@@ -256,9 +254,9 @@ def _advance(
 
 def _votes(data: Data, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
     """What speaks for each item's class: labels of a crowd, or its known class."""
-    if isinstance(data, Labels):
-        return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
-    return jax.nn.one_hot(data.target, n_classes)
+    if hasattr(data, "target"):
+        return jax.nn.one_hot(data.target, n_classes)
+    return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
 
 
 def _joined(blocks: list[_Block], label_sums: list[_Sum], is_complete: bool) -> Recording:

@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp
 
 from bayescrowd.models import access_path, naive_bayes
 from bayescrowd.posterior import gibbs
-from bayescrowd.posterior.conditionals.naive_bayes import known_classes
+from bayescrowd.posterior.conditionals.classes import known_classes
 
 # Four items, of which two have a known class; a feature of two values and one of three.
 TARGET = np.array([0, 1, -1, -1])
