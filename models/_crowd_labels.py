@@ -82,8 +82,11 @@ def row_concentration(
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
 
 
-def mean_accuracy(
-    prevalence: Float[np.ndarray, "*draw cls"], confusion: Float[np.ndarray, "*draw worker cls cls"]
-) -> Float[np.ndarray, "*draw worker"]:
-    """Probability that a worker's label is right: ``sum over j of p_j pi[k, j, j]``."""
+def mean_accuracy(prevalence: Any, confusion: Any) -> Float[np.ndarray, "*draw worker"]:
+    """Probability that a worker's label is right: ``sum over j of p_j pi[k, j, j]``.
+
+    Args:
+        prevalence: arrays [..., cls] with any leading axes, such as chains and draws.
+        confusion: arrays [..., worker, true, observed] with the same leading axes.
+    """
     return np.einsum("...k,...wkk->...w", prevalence, confusion)

@@ -178,7 +178,7 @@ def label_log_joint(
         - 0.5 * seen.squares / params.internal_variance,
         0.0,
     )
-    factor, centred, is_seen = _standing(params, seen, observations.target)
+    factor, centred, is_seen = _seen_moments(params, seen, observations.target)
     white = solve_triangular(factor, centred[..., None], lower=True)[..., 0]
     log_scale = jnp.log(jnp.diagonal(factor, axis1=1, axis2=2))
     between = -0.5 * white**2 - log_scale - 0.5 * math.log(2 * math.pi) * is_seen
@@ -191,7 +191,7 @@ def label_posterior(
 ) -> LabelPosterior:
     """Each item's target given its judgements; the targets among the observations are not used."""
     seen = _summaries(observations, n_items, len(params.internal_variance))
-    factor, centred, _ = _standing(params, seen, jnp.zeros(n_items))
+    factor, centred, _ = _seen_moments(params, seen, jnp.zeros(n_items))
     own, centred = factor[:, :-1, :-1], centred[:, :-1]
     covariance = joint_covariance(params)
     with_target = jnp.where(seen.number > 0, covariance[-1, :-1], 0.0)
@@ -284,7 +284,7 @@ def _summaries(observations: Observations, n_items: int, n_attributes: int) -> _
     return _Summaries(*(s.reshape(n_items, n_attributes) for s in (count, mean, squares)))
 
 
-def _standing(
+def _seen_moments(
     params: Params, seen: _Summaries, target: Float[Array, " item"]
 ) -> tuple[
     Float[Array, "item joint joint"], Float[Array, "item joint"], Float[Array, "item joint"]

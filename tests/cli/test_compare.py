@@ -63,7 +63,7 @@ def test_models_are_ranked(folder, capsys):
     assert [lines[i].split(" ")[0] for i in places[:4]] == table["model"].tolist()
     best, second = table["model"][:2]
     assert {best, second} == {"dawid_skene", "hierarchical_dawid_skene"}
-    assert f"{best} predicts best; not clearly better than {second}." in lines
+    assert f"{best} predicts best, but not clearly better than {second}." in lines
     # sixty tasks, half a nat each
     assert table.set_index("model").loc["one_coin", "elpd"] == pytest.approx(-150, abs=3)
     assert (folder / "models.png").read_bytes()[:4] == b"\x89PNG"
@@ -94,7 +94,7 @@ def test_small_differences_are_not_clear():
     table = pd.DataFrame(
         {"elpd_diff": [0.0, -3.0, -9.0, -9.0], "dse": [0.0, 0.1, 5.0, 4.0]}, index=list("abcd")
     )
-    assert compare._conclusion(table) == "a predicts best; not clearly better than b, c."
+    assert compare._conclusion(table) == "a predicts best, but not clearly better than b, c."
 
 
 @pytest.mark.slow

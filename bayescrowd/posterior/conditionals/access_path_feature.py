@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 N_EM = 200
-"""Steps of EM from each start; the tables of a feature move by less than 1e-4 long before."""
+"""Number of EM steps from each start; tables move by less than 1e-4 long before the last."""
 
 
 class Groups(NamedTuple):
@@ -78,12 +78,12 @@ def sweep_chains(
 ) -> Tables:
     """One Gibbs step of many chains of one feature: tables given values, then new values.
 
-    It compiles anew for each number of slots.
+    JAX compiles it anew for each number of slots.
 
     Args:
         rng_key: the source of randomness.
-        concentration: of each chain's tables given its values, along a leading axis. Readings that
-            have been added since have no value in them yet.
+        concentration: concentrations of each chain's tables given its values, along a leading axis.
+            Readings that have been added since have no value in them yet.
         readings: all readings of the feature.
         prior: concentrations before any reading, without the axis of chains.
 
@@ -145,7 +145,7 @@ def sweep_groups(
 
     Args:
         rng: the source of randomness.
-        concentration: of each chain's tables given its values, along a leading axis.
+        concentration: concentrations of each chain's tables given its values, along a leading axis.
         groups: all readings of the feature.
         prior: concentrations before any reading, without the axis of chains.
 
