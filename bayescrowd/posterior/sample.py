@@ -96,7 +96,7 @@ def sample_posterior(
 
         * posterior: the model's parameters;
         * label_posterior: `probability` of each task's class in each chain, averaged over the exact
-          conditionals of its draws and hence less noisy than counts of drawn classes;
+          conditionals of its draws and therefore less noisy than counts of drawn classes;
         * sample_stats: the total `marginal_log_likelihood` and the sampler's statistics; for 'svi'
           also the `log_weight` of each draw, log p(parameters, labels) - log q(parameters);
         * optimisation: the trace of the ELBO in nats, for 'svi';

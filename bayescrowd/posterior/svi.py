@@ -23,7 +23,7 @@ All normals start at the prior means, where workers are right more often than wr
 their names (see `bayescrowd.posterior.nuts`). Several chains are several fits with different random
 numbers: where they differ, the optimisation has not converged. Each draw carries its log
 importance weight ``log p(parameters, labels) - log q(parameters)``: the Pareto k of the weights
-tells how far the guide is from the posterior (Y. Yao, A. Vehtari, D. Simpson and A. Gelman 2018,
+shows how far the guide is from the posterior (Y. Yao, A. Vehtari, D. Simpson and A. Gelman 2018,
 "Yes, but did it work?", ICML).
 """
 

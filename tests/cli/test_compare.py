@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refused(capsys, *arguments):
+def refusal(capsys, *arguments):
     assert main(["compare", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -132,5 +132,5 @@ def test_real_models_are_ranked(tmp_path, monkeypatch, capsys):
 )
 def test_bad_input_in_one_line(folder, capsys, arguments, message):
     (folder / "empty.csv").touch()
-    assert message in refused(capsys, *arguments)
+    assert message in refusal(capsys, *arguments)
     assert {path.name for path in folder.iterdir()} == {"labels.csv", "empty.csv"}

@@ -144,7 +144,7 @@ def answer_probability(model, params, item, worker, n_classes):
     return np.where(is_right, right, (1 - right) / (n_classes - 1))
 
 
-def simulated(seed, model, case):
+def simulate_all(seed, model, case):
     """Parameters and data of all simulations."""
     rng = np.random.default_rng(seed)
     design = [np.asarray(codes) for codes in case.design]
@@ -181,7 +181,7 @@ def together(*codes):
 @pytest.mark.parametrize("model", WRONG_PRIORS)
 def test_samplers_are_calibrated_and_those_with_a_wrong_prior_are_not(model):
     kernel, case, thin, wrong = small(model)
-    data = simulated(7, model, case)
+    data = simulate_all(7, model, case)
     right, control = (
         calibration.calibrate(
             jax.random.key(7),

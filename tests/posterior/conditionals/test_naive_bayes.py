@@ -39,7 +39,7 @@ N_ERRORS = 4.0
 
 
 def log_evidence_and_mean(counts, concentration):
-    """Of rows of counts under Dirichlet rows, entries of concentration zero left out."""
+    """Log evidence and mean of rows under Dirichlet priors; concentrations of zero drop out."""
     exists = concentration > 0
     alpha = np.where(exists, concentration, 1.0)
     each = np.where(exists, gammaln(alpha + counts) - gammaln(alpha), 0.0).sum()
