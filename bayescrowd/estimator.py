@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from bayescrowd.checks.parameters import validate_arguments
+
 __all__ = ["ParameterMixin", "check_is_fitted", "ignore_not_converged", "warn_not_converged"]
 
 _REPRESENTATIONS = (
@@ -41,6 +43,7 @@ class ParameterMixin:
         4
     """
 
+    @validate_arguments
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, in alphabetical order.
 

@@ -2,11 +2,14 @@
 
 Each module holds one model under the same names: ``Prior``, ``Params``, ``model``,
 ``label_log_joint``, ``label_posterior``, ``simulate`` and ``FACTS``, what it states about itself.
-The folder is the import package ``bayescrowd.models``; its modules load on first use, and
-`catalogue` lists their facts without loading them. ``__all__`` is the only list of the models.
+The folder is the import package ``bayescrowd.models``. Every module without a leading underscore is
+a model and is found by itself; the lines below ``TYPE_CHECKING`` are for type checkers, which
+cannot look into folders. Models load on first use, and `catalogue` lists their facts without
+loading them.
 """
 
 from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -25,18 +28,7 @@ if TYPE_CHECKING:
     from bayescrowd.models import one_coin as one_coin
     from bayescrowd.models import worker_types as worker_types
 
-__all__ = [
-    "ability_dawid_skene",
-    "access_path",
-    "dawid_skene",
-    "hierarchical_dawid_skene",
-    "item_difficulty",
-    "judgements",
-    "mace",
-    "naive_bayes",
-    "one_coin",
-    "worker_types",
-]
+__all__ = sorted(name for _, name, _ in iter_modules(__path__) if not name.startswith("_"))
 
 
 if not TYPE_CHECKING:  # type checkers would take it to mean that every name exists
@@ -49,10 +41,10 @@ if not TYPE_CHECKING:  # type checkers would take it to mean that every name exi
 
 
 def catalogue(subject: Subject | None = None) -> dict[str, Outline]:
-    """What the models state about themselves, by name; imports none of them.
+    """What the models state about themselves, by name, without importing any of them.
 
     Args:
-        subject: lists only the models of 'labels', 'features' or 'numbers'.
+        subject: 'labels', 'features' or 'numbers' for the models of these alone; by default all.
 
     Examples:
         >>> list(catalogue("features"))

@@ -1,9 +1,9 @@
 """What a model states about itself, and how to read it without importing the model.
 
-Every module of `bayescrowd.models` ends in one ``FACTS = Facts(...)``. Whoever lists models or
-works with the draws of any of them reads these facts; nobody keeps a second list. Importing a
-model imports JAX, which takes seconds, so `read_outline` takes the plain facts from the source:
-all but `accuracy` are written as literals.
+Every model, a module of `bayescrowd.models`, ends in ``FACTS = Facts(...)``. Code that lists models
+or works with the draws of any of them reads these facts, so there is no second list to keep.
+Importing a model imports JAX, which takes seconds; `read_outline` therefore takes the facts from
+the source, in which all but `accuracy` are written as literals.
 """
 
 import ast

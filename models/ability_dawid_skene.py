@@ -7,13 +7,13 @@ probability ``pi[k, j, l]``. The workers' rows scatter around bases that ability
     B[k, j, j] = a[k, j],                      B[k, j, l] = (1 - a[k, j]) o[j, l]  for l != j
     pi[k, j] ~ Dirichlet(s B[k, j]).
 
-``c`` is how easy the classes are, ``b`` how able the workers, ``o`` what the crowd takes a class
-for when it errs, and ``s`` the number of pseudo-labels that a base is worth: workers with few
-labels are judged by their ability, which all classes share, those with many by their own rows. The
-estimator of the same model is `bayescrowd.EmpiricalBayesDawidSkene`.
+``c`` is how easy the classes are, ``b`` how able the workers are, ``o`` what the crowd takes a
+class for when it errs, and ``s`` the number of pseudo-labels that a base is worth: workers with few
+labels are judged by their ability, which all classes share, and those with many by their own rows.
+The estimator of the same model is `bayescrowd.EmpiricalBayesDawidSkene`.
 
-Unlike in `hierarchical_dawid_skene` workers differ in ability even where their rows are pooled
-firmly. The rows are conjugate given their bases (`confusion_concentration`), the rest is not. The
+Unlike in `hierarchical_dawid_skene`, workers differ in ability even where their rows are pooled
+firmly. The rows are conjugate given their bases (`confusion_concentration`); the rest is not. The
 prior means of ``c`` lie above zero, which breaks the symmetry of the true classes.
 """
 
@@ -30,9 +30,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import dawid_skene
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    draw_labels,
+    log_joint_of_labels,
+    mean_accuracy,
+)
 from bayescrowd.models._facts import Facts
-from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
     "FACTS",
@@ -121,9 +125,9 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
         prior: means, scales and pseudo-counts of the priors.
     """
     workers = numpyro.plate("worker", n_workers, dim=-2)
@@ -149,10 +153,10 @@ def model(
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
-    ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their bases
-    say nothing more.
+    ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows,
+    their bases say nothing more.
     """
-    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
+    return log_joint_of_labels(params.prevalence, params.confusion, labels, n_items=n_items)
 
 
 @validate_arguments
@@ -220,11 +224,11 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(
-        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    """Draw true classes and labels given the parameters (see `simulate`)."""
+    truth, labels = draw_labels(
+        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items
     )
-    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+    return Simulation(params=params, truth=truth, labels=labels)
 
 
 @validate_arguments
@@ -252,13 +256,10 @@ def confusion_concentration(
     return strength * base(easiness, ability, mistaken)
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw; see `dawid_skene`."""
-    return dawid_skene.worker_accuracy(_as_dawid_skene(params))
-
-
-def _as_dawid_skene(params: Params) -> dawid_skene.Params:
-    return dawid_skene.Params(params.prevalence, params.confusion)
+    return mean_accuracy(params.prevalence, params.confusion)
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

@@ -13,9 +13,9 @@ Given the class, a reading's value is summed out,
 
     P(labels of the reading | y) = sum over z of theta_yi[z] prod over its labels of theta_zij[x].
 
-The priors are conjugate: given classes and values each row is again a Dirichlet, with the counts
-of items, values or labels added to its concentrations. Given the classes the values of all readings
-are independent, with the probabilities of `value_given_label`.
+The priors are conjugate: given classes and values, each row is again a Dirichlet, with the counts
+of items, values or labels added to its concentrations. Given the classes, the values of all
+readings are independent, with the probabilities of `value_given_label`.
 
 The likelihood is the same under every renaming of a feature's values ``z``, in ``theta_yi`` and
 ``theta_zij`` alike. The prior breaks that symmetry: it expects a worker to be right more often than
@@ -40,7 +40,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import _ragged, naive_bayes
+from bayescrowd.models import _feature_tables
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -141,7 +141,7 @@ def model(
 
     Args:
         observations: classes, readings and labels.
-        n_items: number of items, those without a reading among them.
+        n_items: number of items, including those without a reading.
         n_groups: number of groups of workers; 1 shares the confusion matrices of a feature.
         n_classes: number of classes, at least 2.
         n_values: number of values of each feature, at least 1.
@@ -169,7 +169,7 @@ def label_log_joint(
     item's log-likelihood.
     """
     log_reading = logsumexp(value_log_joint(params, observations), axis=-1)
-    return naive_bayes.label_log_joint_of_readings(
+    return _feature_tables.log_joint_of_readings(
         params.prevalence, log_reading, observations.item, observations.target, n_items=n_items
     )
 
@@ -191,8 +191,8 @@ def value_log_joint(
     ``log theta_yi[z] + sum over the reading's labels of log theta_zij[x]``; minus infinity beyond
     the feature's last value.
     """
-    log_conditional = _ragged.log_probability(params.conditional)
-    log_confusion = _ragged.log_probability(params.confusion)
+    log_conditional = _feature_tables.log_probability(params.conditional)
+    log_confusion = _feature_tables.log_probability(params.confusion)
     feature = observations.feature[observations.reading]
     log_answer = log_confusion[feature, observations.group, :, observations.label]
     log_answers = jax.ops.segment_sum(
@@ -217,7 +217,7 @@ def value_posterior(
 ) -> Float[Array, "reading value"]:
     """Probability of each reading's value given the parameters and all that is known.
 
-    Given the class a value depends on its own labels alone, so this averages the posteriors given
+    Given the class, a value depends on its own labels alone, so this averages the posteriors given
     each class over the posterior of the class.
     """
     label = label_posterior(params, observations, n_items=n_items)[observations.item, :, None]
@@ -280,23 +280,18 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw classes, values and labels given the parameters; arguments as in `simulate`."""
+    """Draw classes, values and labels given the parameters (see `simulate`)."""
     key_value, key_label = jax.random.split(rng_key)
-    noiseless = naive_bayes.simulate_labels(
-        key_value,
-        naive_bayes.Params(params.prevalence, params.conditional),
-        item,
-        feature,
-        n_items=n_items,
+    truth, value = _feature_tables.draw_values(
+        key_value, params.prevalence, params.conditional, item, feature, n_items=n_items
     )
-    value = noiseless.observations.value
     log_answer = jnp.log(params.confusion)[feature[reading], group, value[reading]]
     label = jax.random.categorical(key_label, log_answer)
     return Simulation(
         params=params,
-        truth=noiseless.truth,
+        truth=truth,
         value=value,
-        observations=Observations(noiseless.truth, item, feature, reading, group, label),
+        observations=Observations(truth, item, feature, reading, group, label),
     )
 
 
@@ -304,11 +299,9 @@ def simulate_labels(
 def conditional_concentration(
     prior: Prior, *, n_classes: Annotated[int, Whole(2)], n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
-    """Dirichlet concentrations of the values given the class, zero beyond a feature's last."""
-    return naive_bayes.conditional_concentration(
-        naive_bayes.Prior(prior.prevalence, prior.conditional),
-        n_classes=n_classes,
-        n_values=n_values,
+    """Dirichlet concentrations of the values given the class; zero where there is no value."""
+    return _feature_tables.uniform_concentration(
+        prior.conditional, n_classes=n_classes, n_values=n_values
     )
 
 
@@ -316,28 +309,31 @@ def conditional_concentration(
 def confusion_concentration(
     prior: Prior, *, n_values: tuple[Count, ...]
 ) -> Float[Array, "feature value value"]:
-    """Dirichlet concentrations of every group's rows, [feature, true, observed], zero beyond."""
+    """Dirichlet concentrations of every group's rows, indexed [feature, true, observed].
+
+    They are zero beyond a feature's last value.
+    """
     pseudo_labels = jnp.where(jnp.eye(max(n_values), dtype=bool), prior.right, prior.wrong)
-    has_value = _ragged.value_mask(n_values)
+    has_value = _feature_tables.value_mask(n_values)
     return jnp.where(has_value[:, :, None] & has_value[:, None, :], pseudo_labels, 0.0)
 
 
 @validate_arguments
 def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
-    noiseless = naive_bayes.Params(params.prevalence, params.conditional)
-    blocks = {
-        f"confusion_{width}": _ragged.block(params.confusion, members, width, n_axes=2)
-        for width, members in _ragged.by_width(n_values).items()
+    conditional = _feature_tables.conditional_sites(params.conditional, n_values=n_values)
+    confusion = {
+        f"confusion_{width}": _feature_tables.block(params.confusion, members, width, n_axes=2)
+        for width, members in _feature_tables.by_width(n_values).items()
     }
-    return {**naive_bayes.sites(noiseless, n_values=n_values), **blocks}
+    return {"prevalence": params.prevalence, **conditional, **confusion}
 
 
 def _sample_conditional(
     prior: Prior, *, n_classes: int, n_values: tuple[int, ...]
 ) -> Float[Array, "feature cls value"]:
     concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
-    return naive_bayes.sample_conditional(concentration, n_values=n_values)
+    return _feature_tables.sample_conditional(concentration, n_values=n_values)
 
 
 def _sample_confusion(
@@ -347,12 +343,14 @@ def _sample_confusion(
     concentration = confusion_concentration(prior, n_values=n_values)
     groups = numpyro.plate("group", n_groups, dim=-2)
     blocks = {}
-    for width, members in _ragged.by_width(n_values).items():
-        rows = dist.Dirichlet(_ragged.block(concentration, members, width, n_axes=2)[:, None])
+    for width, members in _feature_tables.by_width(n_values).items():
+        rows = dist.Dirichlet(
+            _feature_tables.block(concentration, members, width, n_axes=2)[:, None]
+        )
         features = numpyro.plate(f"feature_{width}", len(members), dim=-3)
         with features, groups, numpyro.plate(f"value_{width}", width, dim=-1):
             blocks[width] = numpyro.sample(f"confusion_{width}", rows)
-    return numpyro.deterministic("confusion", _ragged.table(blocks, n_values, n_axes=2))
+    return numpyro.deterministic("confusion", _feature_tables.table(blocks, n_values, n_axes=2))
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

@@ -6,8 +6,8 @@ and worker k answers l to an item of class j with probability ``pi[k, j, l]``. G
 parameters, an item's class has the posterior of their eq. 2.5, and the classes summed out leave
 the likelihood of their eq. 2.7.
 
-Departures: the paper maximises the likelihood, here the parameters have Dirichlet priors; and a
-worker may label any number of items any number of times.
+Departures: the paper maximises the likelihood, whereas here the parameters have Dirichlet priors;
+and a worker may label any number of items any number of times.
 
 The likelihood is the same under every renaming of the true classes. The prior breaks that
 symmetry: it expects a worker to be right more often than wrong (`Prior`).
@@ -26,6 +26,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    draw_labels,
+    log_joint_of_labels,
+    mean_accuracy,
+    row_concentration,
+)
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -42,17 +49,6 @@ __all__ = [
     "simulate_labels",
     "worker_accuracy",
 ]
-
-
-class Labels(NamedTuple):
-    """Observed labels, one entry per label; an item nobody labelled has no entry."""
-
-    item: Int[Array, " label"]
-    """Index of the item, 0..n_items-1."""
-    worker: Int[Array, " label"]
-    """Index of the worker, 0..n_workers-1."""
-    label: Int[Array, " label"]
-    """Class that the worker chose, 0..n_classes-1."""
 
 
 class Params(NamedTuple):
@@ -77,7 +73,7 @@ class Prior(NamedTuple):
     n_pseudo_labels: Positive = 8.0
     """Pseudo-labels in each row of a worker's confusion matrix."""
     accuracy: OpenFraction = 0.6
-    """Share of the pseudo-labels on the diagonal, the wrong classes sharing the rest evenly."""
+    """Share of the pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
 
 
 class Simulation(NamedTuple):
@@ -107,9 +103,9 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the Dirichlet priors.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
@@ -128,9 +124,7 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     of eq. 2.5. Its logsumexp over classes is the item's marginal log-likelihood; an item without
     labels has the logarithm of the prevalence.
     """
-    log_answer = jnp.log(params.confusion)[labels.worker, :, labels.label]
-    log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
-    return jnp.log(params.prevalence) + log_answers
+    return log_joint_of_labels(params.prevalence, params.confusion, labels, n_items=n_items)
 
 
 @validate_arguments
@@ -183,13 +177,11 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    key_truth, key_label = jax.random.split(rng_key)
-    log_prevalence = jnp.log(params.prevalence)
-    truth = jax.random.categorical(key_truth, log_prevalence, shape=(n_items,))
-    log_answer = jnp.log(params.confusion)[worker, truth[item]]
-    label = jax.random.categorical(key_label, log_answer)
-    return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
+    """Draw true classes and labels given the parameters (see `simulate`)."""
+    truth, labels = draw_labels(
+        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items
+    )
+    return Simulation(params=params, truth=truth, labels=labels)
 
 
 @validate_arguments
@@ -197,17 +189,13 @@ def confusion_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
 ) -> Float[Array, "cls cls"]:
     """Dirichlet concentrations of a confusion matrix's rows, indexed [true, observed]."""
-    right = prior.n_pseudo_labels * prior.accuracy
-    wrong = prior.n_pseudo_labels * (1 - prior.accuracy) / (n_classes - 1)
-    return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
+    return row_concentration(prior.n_pseudo_labels, prior.accuracy, n_classes)
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
-    """Probability that a worker's label is right in each draw.
-
-    ``sum over j of p_j pi[k, j, j]``, tasks being as frequent as the prevalence says.
-    """
-    return np.einsum("...k,...wkk->...w", params.prevalence, params.confusion)
+    """Probability of a right label, ``sum over j of p_j pi[k, j, j]``, of each worker and draw."""
+    return mean_accuracy(params.prevalence, params.confusion)
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

@@ -9,7 +9,7 @@ class ``z_i ~ Categorical(p)``; worker k answers l to an item of class j with pr
 
 A strength ``s_j`` is a number of pseudo-labels: a worker with n labels on items of class j has the
 expected row ``(n * own frequencies + s_j m[j]) / (n + s_j)``. Workers with few labels are thus
-judged by the crowd, those with many by themselves, and how much the crowd counts is learned from
+judged by the crowd and those with many by themselves, and how much the crowd counts is learned from
 how much its members differ. A worker without labels has the crowd's row.
 
 Paun et al. (2018), "Comparing Bayesian models of annotation", TACL 6, pool the rows through normal
@@ -39,9 +39,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import dawid_skene
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    draw_labels,
+    log_joint_of_labels,
+    mean_accuracy,
+    row_concentration,
+)
 from bayescrowd.models._facts import Facts
-from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
     "FACTS",
@@ -86,7 +91,7 @@ class Prior(NamedTuple):
     n_pseudo_labels: Positive = 8.0
     """Pseudo-labels in each row of the crowd's confusion matrix."""
     accuracy: OpenFraction = 0.6
-    """Share of the pseudo-labels on the diagonal, the wrong classes sharing the rest evenly."""
+    """Share of the pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
     strength: Positive = 8.0
     """Median strength, in pseudo-labels."""
     log_strength_scale: Positive = 1.0
@@ -121,9 +126,9 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the Dirichlet priors, median and scale of the strengths.
     """
     workers = numpyro.plate("worker", n_workers, dim=-2)
@@ -144,10 +149,10 @@ def model(
 def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, "item cls"]:
     """Log density of each item's labels together with each true class.
 
-    ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' matrices the
+    ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' matrices, the
     crowd's says nothing more.
     """
-    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
+    return log_joint_of_labels(params.prevalence, params.confusion, labels, n_items=n_items)
 
 
 @validate_arguments
@@ -201,11 +206,11 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(
-        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    """Draw true classes and labels given the parameters (see `simulate`)."""
+    truth, labels = draw_labels(
+        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items
     )
-    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+    return Simulation(params=params, truth=truth, labels=labels)
 
 
 @validate_arguments
@@ -213,10 +218,7 @@ def crowd_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
 ) -> Float[Array, "cls cls"]:
     """Dirichlet concentrations of the crowd's rows, indexed [true, observed]."""
-    return dawid_skene.confusion_concentration(
-        dawid_skene.Prior(n_pseudo_labels=prior.n_pseudo_labels, accuracy=prior.accuracy),
-        n_classes,
-    )
+    return row_concentration(prior.n_pseudo_labels, prior.accuracy, n_classes)
 
 
 @validate_arguments
@@ -227,13 +229,10 @@ def confusion_concentration(
     return strength[:, None] * crowd
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw; see `dawid_skene`."""
-    return dawid_skene.worker_accuracy(_as_dawid_skene(params))
-
-
-def _as_dawid_skene(params: Params) -> dawid_skene.Params:
-    return dawid_skene.Params(params.prevalence, params.confusion)
+    return mean_accuracy(params.prevalence, params.confusion)
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

@@ -3,20 +3,21 @@
 J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma and J. Movellan (2009), "Whose vote should count more:
 optimal integration of labels from labelers of unknown expertise", NIPS. An item i has a true class
 ``Z_i ~ Categorical(p)``. Worker k of ability ``alpha_k`` answers an item of easiness
-``beta_i = exp(b_i) > 0``, the inverse of its difficulty, rightly with probability
+``beta_i = exp(b_i) > 0``, the inverse of its difficulty, correctly with probability
 
     sigma(alpha_k beta_i) = 1 / (1 + exp(-alpha_k beta_i))                             (eq. 1)
 
-and else picks one of the other C - 1 classes evenly. Abilities and log easinesses are normal: the
-likelihood is logistic, so no part of the model but the prevalence is conjugate.
+and otherwise picks one of the other C - 1 classes with equal probability. Abilities and log
+easinesses are normal: the likelihood is logistic, so only the prevalence is conjugate.
 
-Abilities times a constant and easinesses divided by it have the same likelihood; the priors fix
-the scale. With two classes, so have negated abilities and swapped classes; the prior mean of the
-abilities, which lies above zero, breaks that symmetry, weakly when there are few workers.
+Multiplying abilities by a constant and dividing easinesses by it leaves the likelihood unchanged;
+the priors fix the scale. With two classes, so does negating abilities and swapping the classes; the
+prior mean of the abilities, which lies above zero, breaks that symmetry, weakly when there are few
+workers.
 
-Departure: the paper fixes the prevalence, here it is learned. A model with one number per worker
-may be tempted to call everything the commoner class; a large `Prior.prevalence` holds the classes
-to equal shares.
+Departure: the paper fixes the prevalence, whereas here it is learned. A model with one number per
+worker may put every item in the commoner class; a large `Prior.prevalence` holds the classes to
+equal shares.
 """
 
 from typing import Annotated, NamedTuple
@@ -33,8 +34,8 @@ from scipy.special import expit
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
+from bayescrowd.models._crowd_labels import Labels
 from bayescrowd.models._facts import Facts
-from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
     "FACTS",
@@ -57,7 +58,7 @@ class Params(NamedTuple):
     prevalence: Float[Array, " cls"]
     """Probability of each true class (p)."""
     ability: Float[Array, " worker"]
-    """Ability of each worker (alpha); 0 is a coin between right and wrong, below it is worse."""
+    """Ability of each worker (alpha); 0 is as often right as wrong, and below 0 is worse."""
     log_easiness: Float[Array, " item"]
     """Log easiness of each item (b = log beta), minus the logarithm of its difficulty."""
 
@@ -107,9 +108,9 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
         prior: means, scales and pseudo-counts of the priors.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
@@ -181,13 +182,14 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
+    """Draw true classes and labels given the parameters (see `simulate`)."""
     key_truth, key_label = jax.random.split(rng_key)
     truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
     label = jax.random.categorical(key_label, _log_answer(params, item, worker, truth[item]))
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw, averaged over the items (eq. 1)."""
     easiness = np.exp(params.log_easiness)
@@ -202,7 +204,7 @@ def _log_answer(
 ) -> Float[Array, "label cls"]:
     """Log probability of each answer to an item of class `cls`.
 
-    Right and wrong are symmetric: it is as well that of the answer `cls` under each true class.
+    Right and wrong are symmetric, so this is also that of the answer `cls` under each true class.
     """
     n_classes = len(params.prevalence)
     logit = (params.ability[worker] * jnp.exp(params.log_easiness)[item])[:, None]

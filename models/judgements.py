@@ -1,4 +1,4 @@
-"""Judgements by numbers: objects differ, and so do the judgements of one object.
+"""Numeric judgements: objects differ, and so do the judgements of one object.
 
 The normal model behind S. Sabato and A. Kalai (2013), "Feature multi-selection among subjective
 features", ICML, section 2. An item i, their object, has values of its attributes, on which its
@@ -7,18 +7,18 @@ target depends; a judgement of attribute a is the item's value with noise of its
     value_i ~ Normal(mean, Sigma)        target_i ~ Normal(mean_y + w'(value_i - mean), s)
     x_i[a](j) ~ Normal(value_i[a], v[a]).
 
-The target is known without noise, and stands last where all are taken together. Values are summed
-out: the mean judgement of n is normal around the item's value with variance ``v[a]/n``, and the
-squared deviations from it are a gamma variable.
+The target is known without noise, and comes last in vectors of attributes and target. Values are
+summed out: the mean judgement of n is normal around the item's value with variance ``v[a]/n``, and
+the squared deviations from it are a gamma variable.
 
 The priors are conjugate given the values. The precision ``Sigma^-1`` is a Wishart whose scale has a
 prior of its own, which gives each standard deviation between items a half-t prior with two degrees
 of freedom and each correlation a uniform one (A. Huang and M. P. Wand (2013), "Simple marginally
 noninformative prior distributions for covariance matrices", Bayesian Analysis 8(2), nu = 2). The
 coefficients w are normal with a common variance that is learned, whatever the residual variance s:
-one Wishart for values and target together would tie them, and say of a target that its attributes
-explain well that they do so less well. Variances are inverse gamma, means normal. All are meant for
-attributes and targets in units of their own standard deviation.
+a single Wishart for values and target together would tie them, and would understate how well
+attributes explain a target that they explain well. Variances are inverse gamma, means normal. All
+are meant for attributes and targets in units of their own standard deviation.
 """
 
 import math
@@ -62,7 +62,7 @@ class Observations(NamedTuple):
     item: Int[Array, " judgement"]
     """Index of the item, 0..n_items-1."""
     attribute: Int[Array, " judgement"]
-    """Index of the attribute, 0..n_attributes-1; any number of judgements may be of the same."""
+    """Index of the attribute, 0..n_attributes-1; an item may have several judgements of it."""
     value: Float[Array, " judgement"]
     """The judgement."""
 
@@ -75,15 +75,15 @@ class Params(NamedTuple):
     precision: Float[Array, "attribute attribute"]
     """Inverse of the covariance between items (Sigma^-1)."""
     mean: Float[Array, " joint"]
-    """Mean over items, of the target last."""
+    """Mean over items, with the target last."""
     internal_variance: Float[Array, " attribute"]
     """Variance of a judgement around the item's value (v)."""
     coefficient_variance: Float[Array, ""]
     """Variance of the coefficients' prior."""
     coefficient: Float[Array, " attribute"]
-    """Of the target on the attributes' values (w)."""
+    """Regression coefficients of the target on the attributes' values (w)."""
     residual_variance: Float[Array, ""]
-    """Variance of the target that the values leave (s)."""
+    """Variance of the target given the values (s)."""
 
 
 class Prior(NamedTuple):
@@ -96,7 +96,7 @@ class Prior(NamedTuple):
     n_pseudo: Positive = 1.0
     """Pseudo-observations behind each inverse gamma variance."""
     pseudo_variance: Positive = 0.1
-    """Their variance; low, since judges may agree, and values explain a target, altogether."""
+    """Variance of the pseudo-observations; low, since judges may agree and targets be explained."""
 
 
 class Simulation(NamedTuple):
@@ -105,7 +105,7 @@ class Simulation(NamedTuple):
     params: Params
     """The parameters behind them."""
     truth: Float[Array, "item joint"]
-    """Values of the items' attributes, and last the target."""
+    """Values of the items' attributes, with the target last."""
     observations: Observations
     """What is seen of them."""
 
@@ -126,14 +126,14 @@ def model(
     """State the joint density of the parameters, judgements and targets, values summed out.
 
     Plates: ``scale``, ``internal_variance`` and ``coefficient`` in the plate ``attribute``;
-    ``mean`` in the plate ``joint``, the attributes and last the target; ``precision``,
+    ``mean`` in the plate ``joint``, the attributes with the target last; ``precision``,
     ``coefficient_variance`` and ``residual_variance``; the density of the judgements and the
     target, one term per item, in the plate ``item``.
 
     Args:
         observations: targets and judgements.
-        n_items: number of items, those without a judgement among them.
-        n_attributes: number of attributes, those without a judgement among them.
+        n_items: number of items, including those without a judgement.
+        n_attributes: number of attributes, including those without a judgement.
         prior: scales of the priors.
     """
     with numpyro.plate("joint", n_attributes + 1, dim=-1):
@@ -178,7 +178,7 @@ def label_log_joint(
         - 0.5 * seen.squares / params.internal_variance,
         0.0,
     )
-    factor, centred, is_seen = _standing(params, seen, observations.target)
+    factor, centred, is_seen = _seen_moments(params, seen, observations.target)
     white = solve_triangular(factor, centred[..., None], lower=True)[..., 0]
     log_scale = jnp.log(jnp.diagonal(factor, axis1=1, axis2=2))
     between = -0.5 * white**2 - log_scale - 0.5 * math.log(2 * math.pi) * is_seen
@@ -189,9 +189,9 @@ def label_log_joint(
 def label_posterior(
     params: Params, observations: Observations, *, n_items: Count
 ) -> LabelPosterior:
-    """Each item's target given its judgements; targets of the observations are not looked at."""
+    """Each item's target given its judgements; the targets among the observations are not used."""
     seen = _summaries(observations, n_items, len(params.internal_variance))
-    factor, centred, _ = _standing(params, seen, jnp.zeros(n_items))
+    factor, centred, _ = _seen_moments(params, seen, jnp.zeros(n_items))
     own, centred = factor[:, :-1, :-1], centred[:, :-1]
     covariance = joint_covariance(params)
     with_target = jnp.where(seen.number > 0, covariance[-1, :-1], 0.0)
@@ -217,7 +217,7 @@ def simulate(
     Args:
         rng_key: the source of randomness.
         item: which item each judgement is about.
-        attribute: which of its attributes, paired with `item`.
+        attribute: which of its attributes is judged, paired with `item`.
         n_items: number of items.
         n_attributes: number of attributes.
         prior: scales of the priors.
@@ -248,7 +248,7 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw values, targets and judgements given the parameters; arguments as in `simulate`."""
+    """Draw values, targets and judgements given the parameters (see `simulate`)."""
     key_truth, key_noise = jax.random.split(rng_key)
     between = dist.MultivariateNormal(params.mean, joint_covariance(params))
     truth = between.sample(key_truth, (n_items,))
@@ -259,7 +259,7 @@ def simulate_labels(
 
 @validate_arguments
 def joint_covariance(params: Params) -> Float[Array, "joint joint"]:
-    """Covariance between items of the attributes' values and, last, of the target."""
+    """Covariance between items of the attributes' values, with the target last."""
     values = jnp.linalg.inv(params.precision)
     across = values @ params.coefficient
     own = params.residual_variance + params.coefficient @ across
@@ -279,12 +279,12 @@ def _summaries(observations: Observations, n_items: int, n_attributes: int) -> _
     n_cells = n_items * n_attributes
     count = jax.ops.segment_sum(jnp.ones_like(observations.value), cell, n_cells)
     mean = jax.ops.segment_sum(observations.value, cell, n_cells) / jnp.maximum(count, 1.0)
-    # from the mean first: squares of large numbers would cancel in float32
+    # deviations from the mean: squares of large numbers would cancel in float32
     squares = jax.ops.segment_sum((observations.value - mean[cell]) ** 2, cell, n_cells)
     return _Summaries(*(s.reshape(n_items, n_attributes) for s in (count, mean, squares)))
 
 
-def _standing(
+def _seen_moments(
     params: Params, seen: _Summaries, target: Float[Array, " item"]
 ) -> tuple[
     Float[Array, "item joint joint"], Float[Array, "item joint"], Float[Array, "item joint"]

@@ -1,10 +1,10 @@
-"""MACE: every worker either knows the answer or spams it with a habit of their own.
+"""MACE: every worker either knows the answer or spams with a habit of their own.
 
 D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), "Learning whom to trust with MACE",
 NAACL-HLT, figure 1. An item i has a true class ``T_i ~ Categorical(p)``. Each label has a coin
 ``S_ik ~ Bernoulli(1 - theta_k)``: worker k of competence ``theta_k`` knows the class and says it if
-``S_ik = 0``; else the answer is drawn from the worker's strategy ``xi_k``, whatever the class. With
-the coins summed out, worker k answers l to an item of class j with probability
+``S_ik = 0``; otherwise the answer is drawn from the worker's strategy ``xi_k``, whatever the class.
+With the coins summed out, worker k answers l to an item of class j with probability
 
     pi[k, j, l] = theta_k [l = j] + (1 - theta_k) xi[k, l],
 
@@ -17,8 +17,8 @@ The coins are independent given the classes, with the probabilities of `knowing_
 A competence is never below zero, so nobody is wrong on purpose and renaming the true classes
 changes the likelihood; only where all competences vanish are the classes not determined.
 
-Departure: the paper's classes are equally frequent, here their prevalence is learned; a large
-`Prior.prevalence` leads back.
+Departure: the paper's classes are equally frequent, whereas here their prevalence is learned; a
+large `Prior.prevalence` recovers the paper's model.
 """
 
 from typing import Annotated, NamedTuple
@@ -34,9 +34,11 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import dawid_skene
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    log_joint_of_labels,
+)
 from bayescrowd.models._facts import Facts
-from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
     "FACTS",
@@ -78,7 +80,7 @@ class Prior(NamedTuple):
     prevalence: Positive = 3.0
     """Pseudo-items of each class."""
     knowing: Positive = 0.5
-    """Pseudo-labels that a worker knew; below one, workers tend to the extremes."""
+    """Pseudo-labels that a worker knew; below 1, competences tend to the extremes."""
     spamming: Positive = 0.5
     """Pseudo-labels that a worker spammed."""
     strategy: Positive = 10.0
@@ -114,9 +116,9 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the priors.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
@@ -134,7 +136,7 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
 
     ``log p_j + sum over the item's labels of log(theta_k [l = j] + (1 - theta_k) xi[k, l])``.
     """
-    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
+    return log_joint_of_labels(params.prevalence, confusion(params), labels, n_items=n_items)
 
 
 @validate_arguments
@@ -159,8 +161,8 @@ def knowing_given_truth(
 def knowing_posterior(params: Params, labels: Labels, *, n_items: Count) -> Float[Array, " label"]:
     """Probability that each label was known, given the parameters and all labels.
 
-    Given the class the item's other labels say nothing more about the coin, so this is the
-    probability that the label is right times that of knowing if it is.
+    Given the class, the item's other labels say nothing more about the coin, so this is the
+    probability that the label is right times the probability that a right label was known.
     """
     right = label_posterior(params, labels, n_items=n_items)[labels.item, labels.label]
     return right * _knowing_given_right(params, labels)
@@ -210,7 +212,7 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes, coins and labels given the parameters; arguments as in `simulate`."""
+    """Draw true classes, coins and labels given the parameters (see `simulate`)."""
     key_truth, key_coin, key_spam = jax.random.split(rng_key, 3)
     truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
     knew = jax.random.bernoulli(key_coin, params.competence[worker])
@@ -232,6 +234,7 @@ def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     return knowing + _spamming(params)[:, None, :]
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw: known, or spammed and lucky.
 
@@ -242,7 +245,7 @@ def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
 
 
 def _spamming(params: Params) -> Float[Array, "worker cls"]:
-    """Probability of spamming and of each answer then: (1 - theta_k) xi[k, l]."""
+    """Probability of spamming with each answer: (1 - theta_k) xi[k, l]."""
     return (1 - params.competence)[:, None] * params.strategy
 
 
@@ -252,10 +255,6 @@ def _knowing_given_right(params: Params, labels: Labels) -> Float[Array, " label
     right = knowing + spamming
     # a label that has no probability was neither known nor spammed
     return jnp.where(right > 0, knowing / jnp.where(right > 0, right, 1.0), 0.0)
-
-
-def _as_dawid_skene(params: Params) -> dawid_skene.Params:
-    return dawid_skene.Params(params.prevalence, confusion(params))
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

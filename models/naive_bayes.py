@@ -4,15 +4,15 @@ B. Nushi, A. Singla, A. Krause and D. Kossmann (2016), "Learning and feature sel
 constraints in crowdsourcing", HCOMP, figure 2. An item has a class ``Y ~ Categorical(theta_y)``,
 and its feature i has a value ``X_i ~ Categorical(theta_yi)``, read without noise. The priors are
 ``theta_y ~ Dirichlet(alpha)`` and ``theta_yi ~ Dirichlet(beta_yi)``. The class of an item may be
-known or not, and so may each of its features: what is not known is summed out.
+known or not, and so may each of its features; what is not known is summed out.
 
-The priors are conjugate: given the classes each row is again a Dirichlet, with the counts of items
+The priors are conjugate: given the classes, each row is again a Dirichlet, with the counts of items
 or values added to its concentrations (the paper's example goes from Dir(3, 2, 5) to Dir(3, 3, 5)).
 
 Features may differ in their number of values. Tables indexed [feature, cls, value] hold zeros
 beyond a feature's last value. The density is stated by one site per number of values,
 ``conditional_2`` for all features of two values and so on, and ``conditional`` is the table of
-them: tracing costs as much as there are different widths, not features.
+them: the cost of tracing grows with the number of different widths, not of features.
 
 Where no class is known, the density is the same under every renaming of the classes: a mixture's
 components have no names, and nothing here breaks that symmetry.
@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import _ragged
+from bayescrowd.models import _feature_tables
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -41,10 +41,8 @@ __all__ = [
     "Simulation",
     "conditional_concentration",
     "label_log_joint",
-    "label_log_joint_of_readings",
     "label_posterior",
     "model",
-    "sample_conditional",
     "simulate",
     "simulate_labels",
     "sites",
@@ -114,14 +112,15 @@ def model(
 
     Args:
         observations: classes and readings.
-        n_items: number of items, those without a reading among them.
+        n_items: number of items, including those without a reading.
         n_classes: number of classes, at least 2.
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
-    params = Params(prevalence, sample_conditional(concentration, n_values=n_values))
+    conditional = _feature_tables.sample_conditional(concentration, n_values=n_values)
+    params = Params(prevalence, conditional)
     log_joint = label_log_joint(params, observations, n_items=n_items)
     with numpyro.plate("item", n_items, dim=-1):
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
@@ -137,26 +136,11 @@ def label_log_joint(
     classes that the item is known not to have. Its logsumexp over classes is the item's
     log-likelihood.
     """
-    log_conditional = _ragged.log_probability(params.conditional)
+    log_conditional = _feature_tables.log_probability(params.conditional)
     log_reading = log_conditional[observations.feature, :, observations.value]
-    return label_log_joint_of_readings(
+    return _feature_tables.log_joint_of_readings(
         params.prevalence, log_reading, observations.item, observations.target, n_items=n_items
     )
-
-
-@validate_arguments
-def label_log_joint_of_readings(
-    prevalence: Float[Array, " cls"],
-    log_reading: Float[Array, "reading cls"],
-    item: Int[Array, " reading"],
-    target: Int[Array, " item"],
-    *,
-    n_items: Count,
-) -> Float[Array, "item cls"]:
-    """The same, from the log probability of each reading given each class."""
-    log_readings = jax.ops.segment_sum(log_reading, item, num_segments=n_items)
-    is_possible = (target[:, None] < 0) | (target[:, None] == jnp.arange(len(prevalence)))
-    return jnp.where(is_possible, jnp.log(prevalence) + log_readings, -jnp.inf)
 
 
 @validate_arguments
@@ -211,10 +195,10 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw classes and values given the parameters; arguments as in `simulate`."""
-    key_truth, key_value = jax.random.split(rng_key)
-    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
-    value = jax.random.categorical(key_value, jnp.log(params.conditional)[feature, truth[item]])
+    """Draw classes and values given the parameters (see `simulate`)."""
+    truth, value = _feature_tables.draw_values(
+        rng_key, params.prevalence, params.conditional, item, feature, n_items=n_items
+    )
     observations = Observations(target=truth, item=item, feature=feature, value=value)
     return Simulation(params=params, truth=truth, observations=observations)
 
@@ -223,33 +207,16 @@ def simulate_labels(
 def conditional_concentration(
     prior: Prior, *, n_classes: Annotated[int, Whole(2)], n_values: tuple[Count, ...]
 ) -> Float[Array, "feature cls value"]:
-    """Dirichlet concentrations of the values given the class, zero beyond a feature's last."""
-    shape = (len(n_values), n_classes, max(n_values))
-    uniform = jnp.where(_ragged.value_mask(n_values), prior.conditional, 0.0)
-    return jnp.broadcast_to(uniform[:, None, :], shape)
-
-
-@validate_arguments
-def sample_conditional(
-    concentration: Float[Array, "feature cls value"], *, n_values: tuple[Count, ...]
-) -> Float[Array, "feature cls value"]:
-    """State the sites of the values given the class (see the module) and stack them."""
-    classes = numpyro.plate("cls", concentration.shape[1], dim=-1)
-    blocks = {}
-    for width, members in _ragged.by_width(n_values).items():
-        rows = dist.Dirichlet(_ragged.block(concentration, members, width, n_axes=1))
-        with numpyro.plate(f"feature_{width}", len(members), dim=-2), classes:
-            blocks[width] = numpyro.sample(f"conditional_{width}", rows)
-    return numpyro.deterministic("conditional", _ragged.table(blocks, n_values, n_axes=1))
+    """Dirichlet concentrations of the values given the class; zero where there is no value."""
+    return _feature_tables.uniform_concentration(
+        prior.conditional, n_classes=n_classes, n_values=n_values
+    )
 
 
 @validate_arguments
 def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
-    blocks = {
-        f"conditional_{width}": _ragged.block(params.conditional, members, width, n_axes=1)
-        for width, members in _ragged.by_width(n_values).items()
-    }
+    blocks = _feature_tables.conditional_sites(params.conditional, n_values=n_values)
     return {"prevalence": params.prevalence, **blocks}
 
 

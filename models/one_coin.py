@@ -2,18 +2,18 @@
 
 A. P. Dawid and A. M. Skene (1979), "Maximum likelihood estimation of observer error-rates using
 the EM algorithm", Applied Statistics 28(1), with their ``pi[k, j, l]`` tied: an item i has a true
-class ``z_i ~ Categorical(p)``; worker k answers rightly with probability ``a_k``, whatever the
-class, and else picks one of the other C - 1 classes evenly,
+class ``z_i ~ Categorical(p)``; worker k answers correctly with probability ``a_k``, whatever the
+class, and otherwise picks one of the other C - 1 classes with equal probability,
 
     pi[k, j, j] = a_k        pi[k, j, l] = (1 - a_k) / (C - 1)  for l != j.
 
 The accuracies have beta priors, which are conjugate: given the true classes, ``a_k`` is again a
 beta, with the worker's right and wrong answers added to `accuracy_concentration`.
 
-One number per worker is learned from few labels; that workers mistake one class more than another
-it cannot see. With two classes the likelihood does not change when the classes are swapped and
-every ``a_k`` becomes ``1 - a_k``; the prior, which expects more right than wrong answers, breaks
-that symmetry. With more classes there is none to break.
+One number per worker is learned from few labels, but it cannot show that workers mistake one class
+more often than another. With two classes the likelihood does not change when the classes are
+swapped and every ``a_k`` becomes ``1 - a_k``; the prior, which expects more right than wrong
+answers, breaks that symmetry. With more classes there is none to break.
 """
 
 from typing import Annotated, NamedTuple
@@ -29,9 +29,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import dawid_skene
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    draw_labels,
+    log_joint_of_labels,
+)
 from bayescrowd.models._facts import Facts
-from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
     "FACTS",
@@ -60,10 +63,10 @@ class Params(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Dirichlet and beta priors; the defaults are those of `dawid_skene`, a row at a time.
+    """Dirichlet and beta priors; the defaults are those of `dawid_skene` for one row.
 
-    A diagonal entry of that model's confusion matrices has the very beta prior that an accuracy
-    has here.
+    A diagonal entry of that model's confusion matrices has the beta prior that an accuracy has
+    here.
     """
 
     prevalence: Positive = 3.0
@@ -101,9 +104,9 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the priors.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
@@ -121,7 +124,7 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     ``log p_j`` plus, for each of the item's labels, ``log a_k`` if it is j and else
     ``log((1 - a_k) / (C - 1))``.
     """
-    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
+    return log_joint_of_labels(params.prevalence, confusion(params), labels, n_items=n_items)
 
 
 @validate_arguments
@@ -173,11 +176,11 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(
-        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    """Draw true classes and labels given the parameters (see `simulate`)."""
+    truth, labels = draw_labels(
+        rng_key, params.prevalence, confusion(params), item, worker, n_items=n_items
     )
-    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+    return Simulation(params=params, truth=truth, labels=labels)
 
 
 @validate_arguments
@@ -194,13 +197,10 @@ def confusion(params: Params) -> Float[Array, "worker cls cls"]:
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, (1 - right) / (n_classes - 1))
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
-    """Probability that a worker's label is right in each draw, which is a parameter (a)."""
+    """Probability that a worker's label is right in each draw: the parameter ``a`` itself."""
     return np.asarray(params.accuracy)
-
-
-def _as_dawid_skene(params: Params) -> dawid_skene.Params:
-    return dawid_skene.Params(params.prevalence, confusion(params))
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

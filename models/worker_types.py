@@ -6,16 +6,16 @@ workers of a type scatter around the type's,
 
     pi[k, j] ~ Dirichlet(s T[g_k, j]),
 
-with ``s`` pseudo-labels, which are fixed. A type is learned from all its workers, so that spammers,
-careless workers and experts are told apart after few labels. The estimator of the same model is
-`bayescrowd.WorkerTypes`; the community models of Venanzi et al. (2014), "Community-based Bayesian
-aggregation models for crowdsourcing", WWW, have normal logits in place of Dirichlet rows.
+where the number ``s`` of pseudo-labels is fixed. A type is learned from all its workers, so that
+spammers, careless workers and experts are told apart after few labels. The estimator of the same
+model is `bayescrowd.WorkerTypes`; the community models of Venanzi et al. (2014), "Community-based
+Bayesian aggregation models for crowdsourcing", WWW, have normal logits in place of Dirichlet rows.
 
-The types are summed out: a worker's rows have a mixture of densities, stated as a factor on rows
-that by themselves scatter around the mean type, so that they keep an axis per plate. Types are
-exchangeable, and chains may number them differently; the workers' rows and the labels do not depend
-on it. A type's row is expected to be right more often than wrong, which breaks the symmetry of the
-true classes.
+The types are summed out: the density of a worker's rows is a mixture. It is stated as a factor on
+rows that would otherwise scatter around the mean type, so that they keep one axis per plate. Types
+are exchangeable, and chains may number them differently; the workers' rows and the labels do not
+depend on their numbers. A type's row is expected to be right more often than wrong, which breaks
+the symmetry of the true classes.
 """
 
 from typing import Annotated, NamedTuple
@@ -31,9 +31,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
-from bayescrowd.models import dawid_skene
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    draw_labels,
+    log_joint_of_labels,
+    mean_accuracy,
+    row_concentration,
+)
 from bayescrowd.models._facts import Facts
-from bayescrowd.models.dawid_skene import Labels
 
 __all__ = [
     "FACTS",
@@ -53,7 +58,7 @@ __all__ = [
 
 
 N_TYPES = 3
-"""Number of types, that of the estimator's default; shapes cannot depend on a prior."""
+"""Number of types, the default of `bayescrowd.WorkerTypes`; shapes cannot depend on a prior."""
 
 
 class Params(NamedTuple):
@@ -79,7 +84,7 @@ class Prior(NamedTuple):
     n_pseudo_labels: Positive = 4.0
     """Pseudo-labels in each row of a type's matrix."""
     accuracy: OpenFraction = 0.6
-    """Share of them on the diagonal, the wrong classes sharing the rest evenly."""
+    """Share of these pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
     strength: Positive = 8.0
     """Pseudo-labels that a type is worth in each row of a worker (s)."""
 
@@ -112,10 +117,10 @@ def model(
 
     Args:
         labels: the observed labels.
-        n_items: number of items, those without a label among them.
-        n_workers: number of workers, those without a label among them.
-        n_classes: number of classes, at least 2, those that nobody chose among them.
-        prior: pseudo-counts of the priors, number and strength of the types.
+        n_items: number of items, including those without a label.
+        n_workers: number of workers, including those without a label.
+        n_classes: number of classes, at least 2, including those that nobody chose.
+        prior: pseudo-counts of the priors, and the strength of the types.
     """
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("type", N_TYPES, dim=-1):
@@ -141,7 +146,7 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     ``log p_j + sum over the item's labels of log pi[k, j, l]``: given the workers' rows their types
     say nothing more.
     """
-    return dawid_skene.label_log_joint(_as_dawid_skene(params), labels, n_items=n_items)
+    return log_joint_of_labels(params.prevalence, params.confusion, labels, n_items=n_items)
 
 
 @validate_arguments
@@ -170,7 +175,7 @@ def simulate(
         n_items: number of items.
         n_workers: number of workers.
         n_classes: number of classes, at least 2.
-        prior: pseudo-counts of the priors, number and strength of the types.
+        prior: pseudo-counts of the priors, and the strength of the types.
     """
     key_weight, key_types, key_member, key_confusion, key_labels = jax.random.split(rng_key, 5)
     weight = jnp.exp(log_gamma(key_weight, jnp.full(N_TYPES, prior.share)))
@@ -197,11 +202,11 @@ def simulate_labels(
     *,
     n_items: Count,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters; arguments as in `simulate`."""
-    drawn = dawid_skene.simulate_labels(
-        rng_key, _as_dawid_skene(params), item, worker, n_items=n_items
+    """Draw true classes and labels given the parameters (see `simulate`)."""
+    truth, labels = draw_labels(
+        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items
     )
-    return Simulation(params=params, truth=drawn.truth, labels=drawn.labels)
+    return Simulation(params=params, truth=truth, labels=labels)
 
 
 @validate_arguments
@@ -221,7 +226,7 @@ def type_log_joint(
         share: probability of each type.
         types: the types' confusion matrices.
         counts: labels, indexed [worker, true, observed].
-        prior: the strength of the types.
+        prior: the prior, of which only the strength of the types is used.
     """
     concentration = confusion_concentration(types, prior)[:, None]
     rows = jax.scipy.special.gammaln(counts + concentration).sum(axis=-1)
@@ -239,13 +244,10 @@ def confusion_concentration(
     return prior.strength * types
 
 
+@validate_arguments
 def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
     """Probability that a worker's label is right in each draw; see `dawid_skene`."""
-    return dawid_skene.worker_accuracy(_as_dawid_skene(params))
-
-
-def _as_dawid_skene(params: Params) -> dawid_skene.Params:
-    return dawid_skene.Params(params.prevalence, params.confusion)
+    return mean_accuracy(params.prevalence, params.confusion)
 
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
@@ -257,8 +259,7 @@ def _weight_prior(prior: Prior) -> dist.Gamma:
 
 
 def _type_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]:
-    of_rows = dawid_skene.Prior(n_pseudo_labels=prior.n_pseudo_labels, accuracy=prior.accuracy)
-    return dawid_skene.confusion_concentration(of_rows, n_classes)
+    return row_concentration(prior.n_pseudo_labels, prior.accuracy, n_classes)
 
 
 def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
@@ -266,9 +267,8 @@ def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
 
 
 def _around_mean_type(prior: Prior, n_classes: int) -> dist.Dirichlet:
-    """Rows around the prior mean of a type; the factor divides by their density."""
-    of_rows = dawid_skene.Prior(n_pseudo_labels=prior.strength, accuracy=prior.accuracy)
-    return dist.Dirichlet(dawid_skene.confusion_concentration(of_rows, n_classes))
+    """Rows around the prior mean of a type; the factor `membership` divides by their density."""
+    return dist.Dirichlet(row_concentration(prior.strength, prior.accuracy, n_classes))
 
 
 def _confusion_prior(

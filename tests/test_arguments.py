@@ -381,12 +381,7 @@ def examples_of_model(module: str) -> dict[str, Any]:
     drawn = model.simulate(**{name: known[name] for name in wanted})
     data = drawn[-1]
     known |= {"params": drawn.params, "labels": data, "observations": data}
-    known |= {"log_reading": jnp.zeros((4, 2)), "target": jnp.zeros(2, int)}
-    known |= {
-        "concentration": jnp.ones((2, 2, 2)),
-        "share": jnp.ones(3),
-        "counts": jnp.ones((2, 2, 2)),
-    }
+    known |= {"share": jnp.ones(3), "counts": jnp.ones((2, 2, 2))}
     return known | drawn.params._asdict() | {"truth": drawn.truth}
 
 

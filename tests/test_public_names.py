@@ -51,7 +51,7 @@ def test_model_is_a_module(name):
     assert name in dir(bayescrowd.models)
 
 
-def test_every_model_is_listed():
+def test_every_model_is_found():
     files = {path.stem for path in (ROOT / "models").glob("*.py") if path.stem[0] != "_"}
     assert files == set(bayescrowd.models.__all__)
 

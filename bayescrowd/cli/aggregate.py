@@ -1,4 +1,4 @@
-"""`bayescrowd aggregate`: labels and worker quality from a file of judgements."""
+"""`bayescrowd aggregate`: true labels and worker quality from a file of judgements."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ input:
   export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual names
   (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker and
   --label. Rows without a label are left out and counted.
-  Known labels of tasks without judgements are left out and counted, too. A task whose true class
+  Known labels of tasks without judgements are left out and counted as well. A task whose true class
   nobody chose counts as wrong (--truth) or is not used (--gold), unless --classes names the class.
 
 output:
   A summary is printed. The results go where --out and --workers say, in the format of the
   extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet. '--out -' prints the table as
-  CSV, and the summary on standard error; --json prints one JSON document with both tables and
+  CSV and sends the summary to standard error; --json prints one JSON document with both tables and
   no summary. In CSV and TSV, text that a spreadsheet would run as a formula has an apostrophe in
   front ('=x for =x), which is taken off on reading; --raw-cells does neither.
 
@@ -80,26 +80,28 @@ def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "aggregate",
-        help="labels and worker quality from a file of judgements",
+        help="true labels and worker quality from a file of judgements",
         usage="bayescrowd aggregate LABELS [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
+    )
     parser.add_argument(
         "--method",
         type=method_name,
         default=DEFAULT_METHOD,
-        help="one of those below; default: %(default)s",
+        help="method of aggregation, one of those below; default: %(default)s",
     )
     known = parser.add_argument_group("known labels (tables with a task and a label per row)")
     known.add_argument("--gold", metavar="FILE", help="true labels that the fit may use")
     known.add_argument(
         "--truth",
         metavar="FILE",
-        help="true labels for scoring only: prints accuracy, macro-F1, Brier score and expected "
-        "calibration error; tasks that are in --gold as well are not scored",
+        help="true labels, used for scoring only: accuracy, macro-F1, Brier score and expected "
+        "calibration error are printed; tasks that are also in --gold are not scored",
     )
     for name in ("gold", "truth"):
         known.add_argument(
@@ -107,29 +109,42 @@ def add_to(commands: Commands) -> None:
             type=_two_names,
             metavar="TASK,LABEL",
             default=(None, None),
-            help=f"columns of the {name} file, if not found by their names",
+            help=f"columns of the {name} file, if their names are not recognised",
         )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", help="write one row per task; - prints it")
-    output.add_argument("--workers", metavar="FILE", help="write one row per worker; - prints it")
     output.add_argument(
-        "--probabilities", action="store_true", help="add a column per class to the tasks' table"
+        "--out", metavar="FILE", help="write a table with one row per task; - prints it"
     )
-    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument(
+        "--workers", metavar="FILE", help="write a table with one row per worker; - prints it"
+    )
+    output.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="add a column for each class to the table of tasks",
+    )
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON document instead of the summary"
+    )
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
     fitting = parser.add_argument_group("fitting")
-    fitting.add_argument("--seed", type=natural_number, metavar="N", help="default: 0")
     fitting.add_argument(
-        "--n-init", type=positive_number, metavar="N", help="starts of EM, the best one wins"
+        "--seed", type=natural_number, metavar="N", help="seed of the random choices; default: 0"
     )
     fitting.add_argument(
-        "--n-iter", type=positive_number, metavar="N", help="most iterations of EM"
+        "--n-init",
+        type=positive_number,
+        metavar="N",
+        help="number of starts of EM, of which the best fit is kept",
+    )
+    fitting.add_argument(
+        "--n-iter", type=positive_number, metavar="N", help="maximum number of iterations"
     )
 
 
 class _Outcome(NamedTuple):
-    """What there is to tell."""
+    """What the command reports."""
 
     source: str
     method: str
@@ -140,7 +155,7 @@ class _Outcome(NamedTuple):
     truth: KnownLabels | None
     scores: Scores | None
     n_unscored: int
-    """Tasks of the truth that were left out because the fit was told their label."""
+    """Number of tasks in the truth that are not scored, since the fit was given their label."""
     tasks: pd.DataFrame
     workers: pd.DataFrame
 
@@ -184,7 +199,7 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         truth = truth[~truth.index.isin(gold.index)]
         if truth.empty:
             raise ValueError(
-                f"{args.truth}: the gold file names every task of it; nothing is left to score"
+                f"{args.truth}: every task in it is also in the gold file; nothing is left to score"
             )
     start = time.perf_counter()
     with iterations(args.method):
@@ -206,7 +221,7 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    """Refuse what cannot end well before any work is done."""
+    """Raise before any work is done if the files contradict each other."""
     inputs, outputs = [args.labels, args.gold, args.truth], [args.out, args.workers]
     if inputs.count("-") > 1:
         raise ValueError("only one of the files can come from standard input")

@@ -1,4 +1,4 @@
-"""`bayescrowd compare`: which model predicts the labels of a task that it has not seen."""
+"""`bayescrowd compare`: which model best predicts the labels of tasks that it has not seen."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 LEAST_DIFFERENCE = 4.0
-"""Nats below which a difference means nothing, whatever its standard error (Sivula et al. 2020)."""
+"""Differences below this many nats mean nothing, whatever their errors (Sivula et al. 2020)."""
 
 _DESCRIPTION = """\
-Rank models by how well they predict the labels of a task left out of the fit (PSIS-LOO), which
-needs no truth."""
+Rank models by how well they predict the labels of a task left out of the fit (PSIS-LOO). No true
+labels are needed."""
 
 _EPILOG = """\
 input:
@@ -51,11 +51,11 @@ output:
   One row per model, best first:
   elpd         expected log predictive density of a new task's labels, summed over tasks (nats), and
                its standard error
-  difference   from the best model, and the standard error of the difference
-  weight       share in the mixture of the models that predicts best (stacking)
+  difference   difference in elpd from the best model, and its standard error
+  weight       weight of the model in the mixture of models that predicts best (stacking)
   p            effective number of parameters
-  unreliable   tasks that weigh so much that their part is a guess (Pareto k above 0.7)
-  --out takes the table in the format of the extension: .csv, .tsv, .jsonl or .parquet; '-' prints
+  unreliable   number of tasks whose part of elpd is unreliable (Pareto k above 0.7)
+  --out writes the table in the format of the extension: .csv, .tsv, .jsonl or .parquet; '-' prints
   CSV. --plot draws it: .png, .pdf or .svg. --json prints one JSON document and no summary.
 
 exit codes:
@@ -76,18 +76,24 @@ def add_to(commands: Commands) -> None:
     )
     parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
-    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
+    )
     parser.add_argument(
         "--models",
         type=_model_names,
         metavar="A,B,...",
-        help="models to compare; default: those with a Gibbs sampler, which is quick",
+        help="models to compare; default: those with a Gibbs sampler, which are quick",
     )
     add_sampling_options(parser, draws=500)
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", help="write one row per model; - prints it")
+    output.add_argument(
+        "--out", metavar="FILE", help="write a table with one row per model; - prints it"
+    )
     output.add_argument("--plot", metavar="FILE", help="draw the comparison")
-    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON document instead of the summary"
+    )
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
 
@@ -97,14 +103,14 @@ def _epilog() -> str:
 models:
 {model_list()}
   Default: {",".join(_quick_models())}.
-  A model with a parameter for each task, such as item_difficulty, has no data on the parameter of a
-  task that is left out: expect unreliable tasks.
+  A model with a parameter for each task, such as item_difficulty, has no data on that parameter
+  when the task is left out: expect unreliable tasks.
 
 {_EPILOG}"""
 
 
 def _quick_models() -> list[str]:
-    """The models with a Gibbs sampler, which is quick."""
+    """Names of the models with a Gibbs sampler, which are quick."""
     return [name for name, facts in models_of_labels().items() if facts.has_conditionals]
 
 
@@ -131,7 +137,7 @@ def _run(args: argparse.Namespace) -> int:
     )
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-    fits = {name: _sampled(args, annotations, name) for name in args.models or _quick_models()}
+    fits = {name: _sample(args, annotations, name) for name in args.models or _quick_models()}
     with stage("leaving out each task"):
         table = compare({name: fit.post for name, fit in fits.items()})
     _write(args, table)
@@ -144,7 +150,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _sampled(args: argparse.Namespace, annotations: Annotations, name: str) -> _Fit:
+def _sample(args: argparse.Namespace, annotations: Annotations, name: str) -> _Fit:
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import sample_posterior
 
@@ -232,7 +238,7 @@ def _summary(
         )
     paragraphs = [
         input_line(_source(args), annotations),
-        "models by prediction of tasks left out (nats, higher is better)\n" + align(rows),
+        "models by how well they predict left-out tasks (nats, higher is better)\n" + align(rows),
         _conclusion(table),
     ]
     doubts = [
@@ -253,7 +259,7 @@ def _summary(
 
 
 def _conclusion(table: pd.DataFrame) -> str:
-    """Which models the labels cannot tell from the best, in words."""
+    """A sentence on which models the labels cannot tell from the best."""
     best, *others = table.index
     close = [
         str(name)
@@ -261,10 +267,10 @@ def _conclusion(table: pd.DataFrame) -> str:
         if -table.loc[name, "elpd_diff"] < max(LEAST_DIFFERENCE, 2 * table.loc[name, "dse"])
     ]
     if not others:
-        return f"{best} is the only model: nothing to compare it with."
+        return f"{best} is the only model; there is nothing to compare it with."
     if not close:
         return f"{best} predicts best, by more than two standard errors."
-    return f"{best} predicts best; not clearly better than {', '.join(close)}."
+    return f"{best} predicts best, but not clearly better than {', '.join(close)}."
 
 
 def _source(args: argparse.Namespace) -> str:

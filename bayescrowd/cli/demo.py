@@ -1,4 +1,4 @@
-"""`bayescrowd demo`: a simulated crowd, every method, and what each makes of it."""
+"""`bayescrowd demo`: a simulated crowd, and what every method makes of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ __all__ = ["add_to"]
 
 PICTURE = "bayescrowd-demo.png"
 
-_MARK = "bayescrowd demo"  # written into the picture's metadata
+_MARK = "bayescrowd demo"
+"""Written into the metadata of the picture, to recognise it later."""
 
 N_TASKS, N_WORKERS, LABELS_PER_TASK = 3000, 60, 6
 CLASSES = {"cat": 0.5, "dog": 0.25, "fox": 0.15, "owl": 0.1}
@@ -38,7 +39,7 @@ N_LISTED = 5
 
 _DESCRIPTION = """\
 Simulate a crowd with spammers and adversaries, aggregate its labels with every method, compare
-the results with the truth, and draw a picture. Needs neither network nor data."""
+the results with the truth, and draw a picture. This needs neither network nor data."""
 
 
 def add_to(commands: Commands) -> None:
@@ -51,7 +52,7 @@ def add_to(commands: Commands) -> None:
         "--out",
         metavar="PATH",
         default=".",
-        help=f"the picture's file ({', '.join(PICTURES)}), or the folder for {PICTURE}; "
+        help=f"file of the picture ({', '.join(PICTURES)}), or a folder for {PICTURE}; "
         "default: the current folder",
     )
     parser.add_argument(
@@ -60,9 +61,11 @@ def add_to(commands: Commands) -> None:
         help="overwrite an existing file; an earlier picture of the demo is always overwritten",
     )
     parser.add_argument(
-        "--seed", type=natural_number, metavar="N", default=0, help="of the crowd; default: 0"
+        "--seed", type=natural_number, metavar="N", default=0, help="seed of the crowd; default: 0"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document instead of the summary"
+    )
 
 
 class _Outcome(NamedTuple):
@@ -73,11 +76,11 @@ class _Outcome(NamedTuple):
     table: pd.DataFrame
     """Indexed by method: accuracy, log_likelihood (nats), seconds."""
     best: str
-    """The default method, which a user without a truth would take."""
+    """The default method, which a user who does not know the truth would take."""
     reference: float
     """Accuracy of the labels that are most probable under the true parameters."""
     workers: pd.DataFrame
-    """By estimated accuracy under `best`, with the true accuracy and kind."""
+    """Workers by estimated accuracy under `best`, with their true accuracy and kind."""
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -87,7 +90,7 @@ def _run(args: argparse.Namespace) -> int:
     overwrite = args.force or _is_our_picture(path)
     check_outputs(pictures=[str(path)], overwrite=overwrite)
     outcome = _outcome(args.seed)
-    figure = _drawn(outcome)
+    figure = _draw_picture(outcome)
     key = "Software" if path.suffix == ".png" else "Creator"
     write_picture(figure, path, overwrite=overwrite, metadata={key: _MARK})
     if args.json:
@@ -196,10 +199,10 @@ def _ranked_workers(estimator: Aggregator, data: Dataset) -> pd.DataFrame:
     return workers.sort_values("accuracy", ascending=False, kind="stable")
 
 
-def _drawn(outcome: _Outcome) -> Any:
-    from bayescrowd import plots
+def _draw_picture(outcome: _Outcome) -> Any:
+    from bayescrowd.plots.overview import demo
 
-    return plots.demo(
+    return demo(
         outcome.data,
         outcome.fitted,
         outcome.table,
@@ -247,7 +250,7 @@ def _crowd_text(data: Dataset) -> str:
         f"pictures ({shares}).\n"
         f"{n_spammers} of them are spammers, who do not look; {n_adversaries} are adversaries, "
         "who look and name another animal;\n"
-        f"the others err in ways of their own. Each picture has {LABELS_PER_TASK} labels, "
+        f"the others err, each in their own way. Each picture has {LABELS_PER_TASK} labels, "
         f"{ann.n_labels:,} in all: {missing:.0%} of the table is\n"
         f"missing. The laziest worker gave {per_worker.min():,} labels, the busiest "
         f"{per_worker.max():,}."
@@ -268,7 +271,7 @@ def _method_text(outcome: _Outcome) -> str:
         )
     rows.append(["(true model)", f"{outcome.reference:.3f}", "", "", "knows every worker"])
     return (
-        "What the methods make of it. They do not see the truth; accuracy is the share of right "
+        "What the methods make of it without seeing the truth; accuracy is the share of right "
         "labels.\n"
         f"{align(rows, left=(0, 4))}\n"
         f"The default is {outcome.best}.\n{_why(outcome)}"
@@ -276,7 +279,7 @@ def _method_text(outcome: _Outcome) -> str:
 
 
 def _why(outcome: _Outcome) -> str:
-    """What the default says for itself, in lines of its own."""
+    """How the default explains itself, in lines of at most 100 characters."""
     import textwrap
 
     why = getattr(outcome.fitted[outcome.best], "why_", "")
@@ -284,7 +287,7 @@ def _why(outcome: _Outcome) -> str:
 
 
 def _worker_text(outcome: _Outcome) -> str:
-    header = ["worker", "accuracy", "truly", "information", "labels", "flag", "true kind"]
+    header = ["worker", "accuracy", "true accuracy", "information", "labels", "flag", "true kind"]
     rows = [header]
     workers = outcome.workers
     for position, (name, worker) in enumerate(workers.iterrows()):

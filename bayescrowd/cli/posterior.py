@@ -1,4 +1,4 @@
-"""`bayescrowd posterior`: how sure one can be of labels and workers, by draws from a posterior."""
+"""`bayescrowd posterior`: how certain labels and workers' accuracies are, by posterior draws."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ CONTAINERS = (".nc", ".nc4", ".netcdf")
 SURE = 0.95
 """Labels less probable than this are called uncertain."""
 N_SHOWN = 6
-"""Workers shown at either end, and tasks shown."""
+"""Number of workers shown at either end, and of tasks shown."""
 
 _DESCRIPTION = """\
-Draw from the posterior of a crowd model: how probable each task's label is, and how accurate each
-worker, with everything that is not known about the others taken into account."""
+Draw from the posterior of a crowd model: how probable each task's label is and how accurate each
+worker is, with the uncertainty about all other tasks and workers taken into account."""
 
 _EPILOG = """\
 methods:
-  gibbs  exact draws of conjugate models, quick; the default where the model has it
+  gibbs  quick and exact, for conjugate models; the default where the model has it
   nuts   Hamiltonian Monte Carlo, for any model
-  svi    a normal approximation fitted to mini-batches, for very large sets
+  svi    a normal approximation fitted to mini-batches, for very many labels
 
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
@@ -62,10 +62,10 @@ input:
 output:
   A summary is printed: whether the draws can be trusted (worst R-hat, smallest effective sample
   sizes in bulk and tail, divergences, a verdict), the accuracy of workers with 89 % intervals, and
-  the tasks whose label is uncertain (less than 95 % probable). --out takes all draws, as ArviZ
-  reads them (NetCDF, .nc); --labels one row per task (task, label, probability, entropy, n_votes);
+  the tasks whose label is uncertain (less than 95 % probable). --out writes all draws for ArviZ
+  (NetCDF, .nc). --labels writes one row per task (task, label, probability, entropy, n_votes) and
   --workers one row per worker (worker, accuracy, lower, upper, n_labels), in the format of the
-  extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet, '-' prints CSV. --plot draws the
+  extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-' prints CSV. --plot draws the
   workers, the chains and, with --truth, the calibration: .png, .pdf or .svg. --json prints one
   JSON document and no summary. Ctrl-C ends the sampling and keeps the draws so far.
 
@@ -82,40 +82,53 @@ def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "posterior",
-        help="how sure one can be of labels and workers",
+        help="how certain labels and workers' accuracies are",
         usage="bayescrowd posterior LABELS [options]",
         description=_DESCRIPTION,
     )
     parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
-    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
+    )
     parser.add_argument(
         "--model",
         type=model_name,
         default="dawid_skene",
-        help="one of those below; default: %(default)s",
+        help="model of the crowd, one of those below; default: %(default)s",
     )
     parser.add_argument(
-        "--method", choices=("gibbs", "nuts", "svi"), help="default: gibbs if possible, else nuts"
+        "--method",
+        choices=("gibbs", "nuts", "svi"),
+        help="sampler; default: gibbs if the model has it, else nuts",
     )
     add_sampling_options(parser, draws=1000)
     known = parser.add_argument_group("known labels (a table with a task and a label per row)")
-    known.add_argument("--truth", metavar="FILE", help="true labels, for scoring only")
+    known.add_argument("--truth", metavar="FILE", help="true labels, used for scoring only")
     known.add_argument(
         "--truth-columns",
         type=_two_names,
         metavar="TASK,LABEL",
         default=(None, None),
-        help="columns of the truth file, if not found by their names",
+        help="columns of the truth file, if their names are not recognised",
     )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", help="write all draws (.nc)")
+    output.add_argument("--out", metavar="FILE", help="write all draws to a NetCDF file (.nc)")
     output.add_argument(
-        "--labels", dest="labels_out", metavar="FILE", help="write one row per task; - prints it"
+        "--labels",
+        dest="labels_out",
+        metavar="FILE",
+        help="write a table with one row per task; - prints it",
     )
-    output.add_argument("--workers", metavar="FILE", help="write one row per worker; - prints it")
-    output.add_argument("--plot", metavar="FILE", help="draw workers, chains and calibration")
-    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument(
+        "--workers", metavar="FILE", help="write a table with one row per worker; - prints it"
+    )
+    output.add_argument(
+        "--plot", metavar="FILE", help="draw the workers, the chains and the calibration"
+    )
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON document instead of the summary"
+    )
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
 
@@ -143,7 +156,7 @@ class _Outcome(NamedTuple):
 
 def _run(args: argparse.Namespace) -> int:
     _check_arguments(args)
-    outcome = _sampled(args)
+    outcome = _sample(args)
     _write(args, outcome)
     if args.json:
         print(json.dumps(_document(args, outcome), indent=2, ensure_ascii=False, default=str))
@@ -154,7 +167,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    """Refuse what cannot end well before any work is done."""
+    """Raise before any work is done if the arguments contradict each other."""
     if [args.labels, args.truth].count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
     if [args.labels_out, args.workers].count("-") + args.json > 1:
@@ -173,7 +186,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
     )
 
 
-def _sampled(args: argparse.Namespace) -> _Outcome:
+def _sample(args: argparse.Namespace) -> _Outcome:
     from bayescrowd.cli.progress import stage
     from bayescrowd.io.reading import read_known_labels
     from bayescrowd.metrics import score_table
@@ -195,7 +208,7 @@ def _sampled(args: argparse.Namespace) -> _Outcome:
                 raw_cells=args.raw_cells,
             )
     start = time.perf_counter()
-    # What only a file has room for is drawn and kept only if there is one.
+    # Log-likelihoods and predictive draws are only ever written to a file.
     post = sample_posterior(
         args.model,
         annotations,
@@ -263,7 +276,9 @@ def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
 
         truth = None if outcome.known is None else outcome.known.labels
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TruthWarning)  # said when the labels were scored
+            warnings.simplefilter(
+                "ignore", TruthWarning
+            )  # already shown when the labels were scored
             figure = posterior_overview(outcome.post, probas=outcome.probas, truth=truth)
         write_picture(figure, args.plot, overwrite=args.force)
 

@@ -1,4 +1,4 @@
-"""What the commands that draw from posteriors share: models, options, files and phrases."""
+"""What the commands that draw from posteriors share: models, options and phrases."""
 
 from __future__ import annotations
 
@@ -28,24 +28,36 @@ def add_sampling_options(parser: Parser, *, draws: int) -> None:
     """Declare the numbers of chains and draws, and the seed."""
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
-        "--chains", type=positive_number, metavar="N", default=4, help="(%(default)s)"
+        "--chains",
+        type=positive_number,
+        metavar="N",
+        default=4,
+        help="number of chains; default: %(default)s",
     )
     sampling.add_argument(
-        "--draws", type=positive_number, metavar="N", default=draws, help="per chain (%(default)s)"
+        "--draws",
+        type=positive_number,
+        metavar="N",
+        default=draws,
+        help="number of draws per chain; default: %(default)s",
     )
     sampling.add_argument(
         "--warmup",
         type=natural_number,
         metavar="N",
-        help="draws per chain to discard first; default: what the method needs",
+        help="number of draws per chain to discard first; default: what the method needs",
     )
     sampling.add_argument(
-        "--seed", type=natural_number, metavar="N", default=0, help="(%(default)s)"
+        "--seed",
+        type=natural_number,
+        metavar="N",
+        default=0,
+        help="seed of all random choices; default: %(default)s",
     )
 
 
 def models_of_labels() -> dict[str, Outline]:
-    """Every model of crowd labels by name, with what it states about itself."""
+    """Every model of crowd labels by name, with the facts that it states about itself."""
     from bayescrowd import models
 
     return models.catalogue("labels")

@@ -1,4 +1,4 @@
-"""`bayescrowd workers`: rank workers without truth, and keep the best."""
+"""`bayescrowd workers`: rank workers without knowing the truth, and keep the best."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 N_SHOWN = 10
+"""Number of workers shown in the summary."""
 
 _DESCRIPTION = """\
-Rank workers by how much one label of theirs says about the true class, which is found without any
-truth, and keep those who add something: who answers at random says nothing."""
+Rank workers by how much one of their labels says about the true class, which takes no true labels
+to estimate, and keep those who add something: a worker who answers at random says nothing."""
 
 _EPILOG = """\
 how many are kept:
   --top N keeps the N best. --auto, the default, lets --rule decide: 'held-out' keeps the fewest
   workers whose labels predict those of held-out tasks as well as any number of workers does; 'knee'
-  stops where the scores level off; '95%' at 95 % of their sum.
+  stops where the scores level off; '95%' stops at 95 % of their sum.
 
 estimators:
-  'class', the default, is the information of one label about the class; it does not grow with the
-  number of labels, and few labels are judged as the crowd is. The others work by pairs of workers
-  and are summed over all others: 'paper' is Zhao and Zucker's, which ranks workers with many labels
-  first. --heuristic subset needs one of these.
+  'class', the default, is the information of one label about the class. It does not grow with the
+  number of labels, and workers with few labels are judged by the crowd. The others measure the
+  information that a worker shares with each other worker, and add it up: 'paper' is Zhao and
+  Zucker's, which ranks workers with many labels first. --heuristic subset needs one of these.
 
 flags:
-  A worker whose labels are beyond doubt worse than guessing is an 'adversary': they say much, to
-  an aggregator that learns to turn them round, and mislead a vote. A 'spammer' says next to
+  An 'adversary' is a worker whose labels are beyond doubt worse than guessing: they mislead a vote,
+  but say much to an aggregator that learns to reverse them. The labels of a 'spammer' say next to
   nothing.
 
 input:
@@ -55,7 +56,7 @@ input:
   per judgement.
 
 output:
-  A summary is printed. --out takes the judgements of the kept workers (task, worker, label),
+  A summary is printed. --out writes the judgements of the kept workers (task, worker, label) and
   --scores one row per worker, best first (rank, worker, score, n_labels, selected, accuracy,
   flag), in the format of the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-'
   prints CSV. --plot draws the scores: .png, .pdf or .svg. --json prints one JSON document and no
@@ -74,41 +75,53 @@ def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "workers",
-        help="rank workers without truth, and keep the best",
+        help="rank workers without knowing the truth, and keep the best",
         usage="bayescrowd workers LABELS [--top N | --auto] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument("labels", metavar="LABELS", help="file of judgements; - is standard input")
+    parser.add_argument(
+        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
+    )
     number = parser.add_mutually_exclusive_group()
-    number.add_argument("--top", type=positive_number, metavar="N", help="keep the N best")
-    number.add_argument("--auto", action="store_true", help="let --rule decide (default)")
+    number.add_argument("--top", type=positive_number, metavar="N", help="keep the N best workers")
+    number.add_argument(
+        "--auto", action="store_true", help="let --rule decide how many to keep (default)"
+    )
     choice = parser.add_argument_group("selection")
     choice.add_argument(
         "--rule",
         choices=("held-out", "knee", "95%"),
-        help="how --auto decides; default: held-out",
+        help="how --auto decides how many to keep; default: held-out",
     )
     choice.add_argument(
         "--heuristic",
         choices=("score", "subset"),
         default="score",
-        help="by each worker's score, or the subset with most information among itself; "
-        "default: %(default)s",
+        help="rank by each worker's score, or search the subset whose workers share the most "
+        "information; default: %(default)s",
     )
     choice.add_argument(
         "--estimator",
         choices=("class", "paper", "co-labelled", "miller-madow", "chi-square"),
         default="class",
-        help="of the information; default: %(default)s",
+        help="estimator of the information; default: %(default)s",
     )
-    choice.add_argument("--seed", type=natural_number, metavar="N", default=0, help="default: 0")
+    choice.add_argument(
+        "--seed", type=natural_number, metavar="N", default=0, help="seed; default: 0"
+    )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", help="write the kept judgements; - prints them")
-    output.add_argument("--scores", metavar="FILE", help="write one row per worker; - prints it")
+    output.add_argument(
+        "--out", metavar="FILE", help="write the judgements of the kept workers; - prints them"
+    )
+    output.add_argument(
+        "--scores", metavar="FILE", help="write a table with one row per worker; - prints it"
+    )
     output.add_argument("--plot", metavar="FILE", help="draw the scores")
-    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON document instead of the summary"
+    )
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
 
@@ -116,7 +129,7 @@ def add_to(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     _check_arguments(args)
     annotations = _read(args)
-    selector = _selected(args, annotations)
+    selector = _select_workers(args, annotations)
     scores = _score_table(selector, annotations)
     reduced = selector.transform(annotations)
     _write(args, selector, scores, reduced)
@@ -130,7 +143,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    """Refuse what cannot end well before any work is done."""
+    """Raise before any work is done if the arguments contradict each other."""
     if args.top is not None and args.rule is not None:
         raise ValueError("--rule says how --auto decides; it cannot be given with --top")
     if args.heuristic == "subset" and args.estimator == "class":
@@ -155,7 +168,9 @@ def _read(args: argparse.Namespace) -> Annotations:
         return read_labels(args)
 
 
-def _selected(args: argparse.Namespace, annotations: Annotations) -> MutualInformationSelector:
+def _select_workers(
+    args: argparse.Namespace, annotations: Annotations
+) -> MutualInformationSelector:
     from bayescrowd.cli.progress import iterations
     from bayescrowd.selection.workers.mutual_information import MutualInformationSelector
 
@@ -273,8 +288,8 @@ def _summary(
         rows.append(
             [f"{row.rank}", name, f"{row.score:.4f}", f"{row.n_labels:,}", kept_mark, f"{row.flag}"]
         )
-    told = "of one label about the class" if args.estimator == "class" else "shared with all others"
-    title = f"workers by score (information {told}, nats)"
+    kind = "of one label about the class" if args.estimator == "class" else "shared with all others"
+    title = f"workers by score (information {kind}, nats)"
     if len(scores) > N_SHOWN:
         title += f"; --scores FILE writes all {len(scores):,}"
     paragraphs = [read, kept, f"{title}\n{align(rows, left=(1, 4, 5))}"]

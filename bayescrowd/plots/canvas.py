@@ -18,7 +18,7 @@ __all__ = [
     "PURPLE",
     "VERMILLION",
     "axes_or_new",
-    "behind_the_best",
+    "draw_gaps_to_best",
     "tidy",
 ]
 
@@ -28,11 +28,11 @@ ORANGE = "#E69F00"
 GREEN = "#009E73"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
-GREY = "#595959"  # seven to one against white: readable as text
+GREY = "#595959"  # contrast of seven to one with white: readable as text
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float] = (6.0, 4.2)) -> Axes:
-    """The given axes, or else those of a new figure outside pyplot; `size` is in inches."""
+    """The given axes, or those of a new figure outside pyplot of `size` inches."""
     if ax is not None:
         return ax
     return Figure(figsize=size, dpi=150, layout="constrained").subplots()
@@ -48,14 +48,14 @@ def tidy(ax: Axes, *, title: str, xlabel: str, ylabel: str) -> Axes:
     return ax
 
 
-def behind_the_best(
+def draw_gaps_to_best(
     ax: Axes,
     difference: pd.Series,
     standard_error: pd.Series,
     notes: Sequence[str],
     colours: Sequence[str],
 ) -> None:
-    """Draw how far each model is behind the best, with two standard errors and a note beside it."""
+    """Draw how far each model falls short of the best, with two standard errors and a note."""
     rows = np.arange(len(difference))
     ax.axvline(0, color=GREY, linestyle="--", linewidth=1)
     ax.errorbar(

@@ -1,4 +1,4 @@
-"""Pictures of fits: the course of one, several compared, and the models behind the default."""
+"""Pictures of fits: the trace of one, a comparison of several, and the models of the default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from bayescrowd.aggregation.auto.aggregator import AutoAggregator
 from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.checks.parameters import validate_arguments
-from bayescrowd.plots.canvas import BLUE, GREY, axes_or_new, behind_the_best, tidy
+from bayescrowd.plots.canvas import BLUE, GREY, axes_or_new, draw_gaps_to_best, tidy
 
 __all__ = ["convergence", "method_comparison", "pool_scores"]
 
@@ -34,7 +34,7 @@ def convergence(est: Aggregator, ax: Axes | None = None) -> Axes:
         'iteration'
     """
     if est.n_iter_ == 0:
-        raise ValueError(f"{type(est).__name__} does not iterate: there is no course to draw")
+        raise ValueError(f"{type(est).__name__} does not iterate; there is no trace to draw")
     ax = axes_or_new(ax)
     ax.plot(np.arange(1, est.n_iter_ + 1), est.trace_, color=BLUE, marker="o", markersize=3)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -64,7 +64,7 @@ def method_comparison(
         table: indexed by method, with a column `accuracy`; drawn from top to bottom.
         ax: where to draw.
         reference: accuracy to mark by a dashed line, such as that of the true model.
-        reference_name: what the line is.
+        reference_name: name of that line.
 
     Raises:
         ValueError: the table has no column `accuracy`.
@@ -120,7 +120,7 @@ def method_comparison(
 
 @validate_arguments
 def pool_scores(est: AutoAggregator, ax: Axes | None = None) -> Axes:
-    """How well each model of the default foresees withheld labels, and what weight that earns.
+    """How well each model of the default predicts held-out labels, and the weight that it gets.
 
     Args:
         est: a fitted `AutoAggregator`.
@@ -137,10 +137,10 @@ def pool_scores(est: AutoAggregator, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax, (6.8, 1.2 + 0.36 * len(scores)))
     notes = [f"weight {weight:.2f}" if weight > 0 else "left out" for weight in scores["weight"]]
     colours = [GREY] * len(scores)
-    behind_the_best(ax, -scores["below_best"], scores["standard_error"], notes, colours)
+    draw_gaps_to_best(ax, -scores["below_best"], scores["standard_error"], notes, colours)
     return tidy(
         ax,
-        title="Labels of withheld tasks, foreseen",
+        title="Prediction of held-out labels",
         xlabel="difference from the best ± 2 standard errors (nats per label)",
         ylabel="",
     )

@@ -1,4 +1,4 @@
-"""Pictures of multi-selection: loss against budget, and what attributes are like."""
+"""Pictures of multi-selection: loss against budget, and a map of the attributes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["attribute_map", "repeat_losses"]
 
 MOST_NAMED = 12
-"""Of the attributes, those asked for most often are named."""
+"""Largest number of attributes that are named, those asked for most often."""
 
 
 @validate_arguments
 def repeat_losses(
     selector: RepeatSelector, ax: Axes | None = None, *, posterior: RepeatPosterior | None = None
 ) -> Axes:
-    """Loss against budget: what the moments project and, with draws, what they leave open.
+    """Loss against budget: projected from the moments and, with draws, its uncertainty.
 
     Budgets whose projection is infeasible are shaded and have no projected loss.
 
     Args:
-        selector: fitted.
+        selector: a fitted selector.
         ax: where to draw.
-        posterior: of the same judgements; adds the posterior mean with a 90 % band.
+        posterior: posterior of the same judgements; adds its mean with a 90 % band.
 
     Examples:
         >>> import numpy as np
@@ -88,7 +88,7 @@ def attribute_map(selector: RepeatSelector, ax: Axes | None = None) -> Axes:
     """Attributes by reliability and correlation with the target; the more asked for, the larger.
 
     Args:
-        selector: fitted.
+        selector: a fitted selector.
         ax: where to draw.
 
     Examples:
@@ -142,7 +142,7 @@ def attribute_map(selector: RepeatSelector, ax: Axes | None = None) -> Axes:
 
 
 def _name(ax: Axes, text: str, x: Any, y: Any) -> None:
-    """Write beside a point, unless another name stands there."""
+    """Write a name beside a point, unless another name is in the way."""
     figure_points = ax.transData.transform((float(x), float(y)))
     for other in ax.texts:
         distance = np.abs(ax.transData.transform(other.xy) - figure_points)  # type: ignore[attr-defined]

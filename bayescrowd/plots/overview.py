@@ -34,8 +34,8 @@ def demo(
         fitted: the fitted aggregators by name; the first is compared with the best.
         table: indexed by method, with a column `accuracy`.
         best: name of the aggregator whose labels and workers are drawn.
-        reference: accuracy that the true parameters would reach.
-        fig: where to draw; without it a new figure outside pyplot.
+        reference: accuracy of the labels under the true parameters.
+        fig: where to draw; by default a new figure outside pyplot.
 
     Raises:
         ValueError: the data are not simulated.

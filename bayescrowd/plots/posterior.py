@@ -1,4 +1,4 @@
-"""Pictures of posteriors: chains, workers with intervals, models compared, predictive checks."""
+"""Pictures of posteriors: chains, workers, comparisons of models and predictive checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayescrowd.plots.canvas import (
     PURPLE,
     VERMILLION,
     axes_or_new,
-    behind_the_best,
+    draw_gaps_to_best,
     tidy,
 )
 from bayescrowd.plots.tasks import reliability
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 LOG_LIKELIHOOD = "marginal_log_likelihood"
-"""The quantity that is free of names and moves with all parameters: the first to look at."""
+"""The quantity to look at first: it depends on all parameters, and on no names of classes."""
 
 N_RANK_BINS = 20
-"""As many as ArviZ has."""
+"""Number of bins of rank histograms, as in ArviZ."""
 
 EXTREME = 0.01
 """Predictive p-values below this or above its complement are marked."""
@@ -58,8 +58,8 @@ def chain_traces(
 ) -> Axes:
     """Every chain's draws in their order.
 
-    Chains that have arrived overlap and have no trend; one that sits elsewhere has found another
-    mode, or has not arrived.
+    Chains that have converged overlap and have no trend; one that sits elsewhere has found another
+    mode, or has not converged.
 
     Args:
         post: the result of `sample_posterior`.
@@ -103,9 +103,10 @@ def chain_ranks(
 ) -> Axes:
     """Histograms of the ranks that each chain's draws have among all draws.
 
-    Vehtari et al. (2021), section 6. Chains of one distribution have flat histograms; a chain that
-    leans to one side has other values than the rest, one that is high at both ends or in the middle
-    another spread. The dashed lines are what is expected.
+    Vehtari et al. (2021), section 6. Chains from one distribution have flat histograms. A histogram
+    that leans to one side belongs to a chain whose values are higher or lower than the others', and
+    one that is high at both ends or in the middle to a chain with another spread. The dashed lines
+    are the expected heights.
 
     Args:
         post: the result of `sample_posterior`.
@@ -155,13 +156,13 @@ def chain_ranks(
 def worker_forest(
     post: Any, ax: Axes | None = None, *, most: Count = 40, probability: OpenFraction = 0.89
 ) -> Axes:
-    """Accuracy of workers with intervals, the best above.
+    """Accuracy of workers with intervals, the best at the top.
 
     Args:
         post: the result of `sample_posterior`.
         ax: where to draw.
-        most: of more workers than this, the best and the worst are shown.
-        probability: of the intervals.
+        most: largest number of workers shown; of more, the best and the worst are.
+        probability: probability of the intervals.
 
     Examples:
         >>> import numpy as np
@@ -210,10 +211,10 @@ def worker_forest(
 
 @validate_arguments
 def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Models by how far their prediction of left-out tasks lies behind the best, with two errors.
+    """How far the models fall short of the best in predicting left-out tasks.
 
     Args:
-        table: what `compare` returns.
+        table: the result of `compare`.
         ax: where to draw.
 
     Raises:
@@ -236,10 +237,10 @@ def loo_comparison(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         for weight, n_bad in zip(table["weight"], table["n_bad"], strict=True)
     ]
     colours = [VERMILLION if n_bad else GREY for n_bad in table["n_bad"]]
-    behind_the_best(ax, table["elpd_diff"], table["dse"], notes, colours)
+    draw_gaps_to_best(ax, table["elpd_diff"], table["dse"], notes, colours)
     return tidy(
         ax,
-        title="Prediction of tasks left out",
+        title="Prediction of left-out tasks",
         xlabel="difference from the best ± 2 standard errors (nats)",
         ylabel="",
     )
@@ -254,12 +255,12 @@ def predictive_check(
 ) -> Axes:
     """Observed statistics of the labels against what the fitted model would have produced.
 
-    Bars are the central 90 % of the model's values. Pairs and workers are drawn observed against
-    simulated: on the diagonal model and labels agree. What the model produces in less than one
-    simulation of a hundred is marked by another colour and form; 2 % are so by chance.
+    Bars are the central 90 % of the model's values. For pairs and workers, observed values are
+    drawn against simulated ones; on the diagonal, model and labels agree. Values that fewer than
+    one simulation in a hundred reaches have another colour and marker; 2 % of them do by chance.
 
     Args:
-        checks: what `bayescrowd.posterior.checks.check_crowd` returns.
+        checks: the result of `bayescrowd.posterior.checks.check_crowd`.
         ax: where to draw.
         what: 'agreement' of pairs of workers, 'vote_entropy' of tasks, or 'label_frequency' of
             workers.
@@ -279,8 +280,8 @@ def predictive_check(
     """
     if not hasattr(checks, what):
         raise TypeError(
-            f"checks came as {type(checks).__name__}; expected what "
-            "bayescrowd.posterior.checks.check_crowd returns"
+            f"checks is a {type(checks).__name__}; expected the result of "
+            "bayescrowd.posterior.checks.check_crowd"
         )
     table: pd.DataFrame = getattr(checks, what).dropna()
     if table.empty:
@@ -305,7 +306,7 @@ def posterior_overview(
 
     Args:
         post: the result of `sample_posterior`.
-        probas: probabilities of the labels; without it `label_posterior(post)`.
+        probas: probabilities of the labels; by default `label_posterior(post)`.
         truth: true class by task.
 
     Examples:
@@ -347,7 +348,7 @@ def posterior_overview(
 
 
 def _draw_against(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " entry"]) -> None:
-    """Observed against simulated, the marked ones above the others."""
+    """Draw observed against simulated values, the marked ones on top."""
     values = table[["lower", "upper", "observed"]].to_numpy()
     room = 0.05 * max(float(np.ptp(values)), 0.02)
     limits = (float(values.min()) - room, float(values.max()) + room)
@@ -373,7 +374,7 @@ def _draw_against(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " entr
 
 
 def _draw_intervals(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " entry"]) -> None:
-    """A row per statistic: the model's interval, and what was observed."""
+    """Draw one row per statistic: the model's interval and the observed value."""
     rows = np.arange(len(table))
     ax.hlines(
         rows, table["lower"], table["upper"], color=GREY, linewidth=5, alpha=0.6, label="model, 90%"
@@ -397,8 +398,8 @@ def _draw_intervals(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " en
 def _draws_of(
     post: Any, variable: str, at: Mapping[str, Any] | None
 ) -> tuple[Float[np.ndarray, "chain draw"], str]:
-    """Draws of one number, and what it is called."""
-    # ArviZ takes seconds to import: pictures of other things do not wait for it.
+    """Draws of one number, and its name."""
+    # ArviZ takes seconds to import, which other pictures need not wait for.
     from bayescrowd.posterior.container import group_names, group_of
 
     groups = [name for name in ("posterior", "sample_stats") if name in group_names(post)]

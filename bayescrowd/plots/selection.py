@@ -1,4 +1,4 @@
-"""Pictures of selection: scores, errors against the number of workers, unexplained pairs."""
+"""Pictures of selection: scores, errors by number of workers, and unexplained pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bayescrowd.selection.workers.mutual_information import MutualInformationSel
 __all__ = ["score_curve", "selection_errors", "unexplained_pairs"]
 
 MAX_NAMED_FEATURES = 20
-"""With more features than this only every second, third, ... has its name at the axes."""
+"""With more features than this, only every second, third, ... feature is named along the axes."""
 
 _COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE)
 _DASHES = ("-", ":", "-.")
@@ -35,10 +35,10 @@ _DASHES = ("-", ":", "-.")
 
 @validate_arguments
 def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> Axes:
-    """Scores in falling order, with those selected marked.
+    """Scores in decreasing order, with the selected ones marked.
 
     Args:
-        selector: fitted.
+        selector: a fitted selector.
         ax: where to draw.
 
     Examples:
@@ -90,7 +90,7 @@ def selection_errors(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Label error against the number of workers; a colour per aggregator, a line per selector.
 
     Args:
-        curve: what `selection_curve` returns.
+        curve: the result of `selection_curve`.
         ax: where to draw.
 
     Raises:
@@ -137,11 +137,11 @@ def selection_errors(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def unexplained_pairs(mixture: MDPD, ax: Axes | None = None) -> Axes:
     """A heat map of the information that pairs of features share beyond their component.
 
-    Features with much of it stand first. Where the mixture explains the data, the map is even and
-    pale; `MDPD.goodness_of_fit` says how much is to be expected.
+    Features that share much come first. Where the mixture explains the data, the map is even and
+    pale; `MDPD.goodness_of_fit` says how much information to expect by chance.
 
     Args:
-        mixture: fitted.
+        mixture: a fitted mixture.
         ax: where to draw.
 
     Examples:
@@ -159,7 +159,7 @@ def unexplained_pairs(mixture: MDPD, ax: Axes | None = None) -> Axes:
     np.fill_diagonal(shown, np.nan)
     largest = np.nanmax(shown) if len(shown) > 1 else 1.0
     image = ax.imshow(shown, cmap="Blues", vmin=0, vmax=max(float(largest), 1e-12))
-    ax.set_facecolor("#EEEEEE")  # of the diagonal
+    ax.set_facecolor("#EEEEEE")  # shows on the diagonal
     ax.figure.colorbar(image, ax=ax, label="I(feature; other | component), nats")
     named = range(0, len(order), math.ceil(len(order) / MAX_NAMED_FEATURES))
     names = [shorten(pairs.index[order[place]], 12) for place in named]

@@ -1,4 +1,4 @@
-"""Pictures of stagewise EM: its course, and the dependence between features that it leaves."""
+"""Pictures of stagewise EM: its course, and the dependence of features that remains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUANTITIES = {
 }
 
 _MOST_TICKS = 12
-"""Features that are named along an axis."""
+"""Largest number of features that are named along an axis."""
 
 
 @validate_arguments
@@ -34,16 +34,16 @@ def stagewise_course(
     reference: float | None = None,
     reference_name: str = "true model",
 ) -> Axes:
-    """One panel of the figure that Zhao and Zucker tell the course by (SL, figure 3).
+    """One panel of the course of a fit, as in figure 3 of Zhao and Zucker (SL).
 
     Iterations that split a component are marked.
 
     Args:
         est: a fitted `StagewiseEM`.
-        quantity: what to draw of its `history_`; the log-likelihood is drawn per item.
+        quantity: the column of its `history_` to draw; the log-likelihood is drawn per item.
         ax: where to draw.
         reference: value to mark by a dashed line, such as that of the true model.
-        reference_name: what the line is.
+        reference_name: name of that line.
 
     Examples:
         >>> import bayescrowd as bc
@@ -87,14 +87,14 @@ def information_map(
     largest: float | None = None,
     title: str = "Information left unexplained",
 ) -> Axes:
-    """Heat map of the conditional information of features; the diagonal is blank.
+    """Heat map of the conditional information of pairs of features; the diagonal is blank.
 
     Args:
         information: features x features in nats, such as `MDPD.unexplained()`.
         ax: where to draw.
-        largest: what the darkest colour means, so that maps can be compared; the largest entry
-            of this one if None.
-        title: of the picture.
+        largest: value of the darkest colour, so that maps can be compared; by default the largest
+            entry of this one.
+        title: title of the picture.
 
     Examples:
         >>> import numpy as np

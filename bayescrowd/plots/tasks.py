@@ -1,4 +1,4 @@
-"""Pictures of tasks: how sure the labels are, and whether they are right to be."""
+"""Pictures of tasks: how certain the labels are, and how often they are right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, VERMILLION, axes_or_new,
 __all__ = ["label_uncertainty", "reliability"]
 
 SURE = 0.95
-"""Labels at least this probable are called sure."""
+"""Labels that are at least this probable are called sure."""
 
 _STYLES = [(BLUE, "o", "-"), (ORANGE, "s", "-."), (VERMILLION, "v", ":")]
 

@@ -1,4 +1,4 @@
-"""Pictures of workers: one worker's confusions, all workers on a map, estimate against truth."""
+"""Pictures of workers: the confusions of one, a map of all, and estimates against the truth."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from bayescrowd.plots.canvas import (
 __all__ = ["confusion_matrix", "worker_map", "worker_recovery"]
 
 MAX_WRITTEN_CLASSES = 10
-"""With more classes than this the cells of a confusion matrix are too small for numbers."""
+"""With more classes than this, the cells of a confusion matrix are too small for numbers."""
 
 MAX_NAMED_CLASSES = 15
-"""With more classes than this only every second, third, ... has its name at the axes."""
+"""With more classes than this, only every second, third, ... class is named along the axes."""
 
 _STYLES = {
     "honest": (BLUE, "o"),
@@ -46,7 +46,8 @@ _STYLES = {
 """Colour and marker of each kind of worker, whether known or suspected, in the legends' order."""
 
 _OTHER_STYLE = (GREEN, "^")
-_AREA = (14.0, 160.0)  # points squared, of the least and the most active worker
+_AREA = (14.0, 160.0)
+"""Areas of the dots of the least and the most active worker, in points squared."""
 
 
 @validate_arguments
@@ -69,7 +70,9 @@ def confusion_matrix(est: Aggregator, worker: Any, ax: Axes | None = None) -> Ax
         ('label given', 'true class')
     """
     if worker not in est.workers_:
-        raise ValueError(f"worker {worker!r} is not among the {len(est.workers_):,} of the fit")
+        raise ValueError(
+            f"worker {worker!r} is not among the {len(est.workers_):,} workers of the fit"
+        )
     ax = axes_or_new(ax, (4.6, 4.4))
     confusion = est.confusion_of(worker).to_numpy()
     quality = est.worker_quality_.loc[worker]
@@ -96,8 +99,8 @@ def worker_map(est: Aggregator, ax: Axes | None = None) -> Axes:
     """Every worker by accuracy and information, with the flagged ones marked.
 
     A dot's area grows with the worker's number of labels. The dashed line is the entropy of the
-    classes, the most that a label can tell. An adversary stands to the left and may stand high:
-    whoever is wrong in a systematic way tells much.
+    classes, the most that a label can say. An adversary is on the left and may be high up: labels
+    that are wrong in a systematic way say much.
 
     Args:
         est: a fitted aggregator.
@@ -164,11 +167,11 @@ def worker_recovery(est: Aggregator, parameters: CrowdParameters, ax: Axes | Non
 
     Args:
         est: an aggregator fitted to the simulated labels.
-        parameters: what the crowd was drawn from, `Dataset.parameters`.
+        parameters: the parameters that the crowd was drawn from, `Dataset.parameters`.
         ax: where to draw.
 
     Raises:
-        ValueError: the fit has other numbers of workers or classes than the parameters.
+        ValueError: the fit and the parameters differ in their number of workers or classes.
 
     Examples:
         >>> import bayescrowd as bc
@@ -186,7 +189,7 @@ def worker_recovery(est: Aggregator, parameters: CrowdParameters, ax: Axes | Non
             f"{parameters.confusions.shape}; expected the crowd that was simulated"
         )
     ax = axes_or_new(ax, (4.8, 4.4))
-    truly, found = (
+    true, found = (
         np.einsum("wkk,k->w", c, parameters.prevalence) for c in (parameters.confusions, estimated)
     )
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
@@ -195,7 +198,7 @@ def worker_recovery(est: Aggregator, parameters: CrowdParameters, ax: Axes | Non
         colour, marker = _STYLES.get(kind, _OTHER_STYLE)
         chosen = parameters.kinds == kind
         ax.scatter(
-            truly[chosen],
+            true[chosen],
             found[chosen],
             s=34,
             c=colour,

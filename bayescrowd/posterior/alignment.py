@@ -1,15 +1,15 @@
 """Names of the classes: label switching is found, undone where it can be, and reported.
 
 A likelihood of confusion matrices is the same under every renaming of the true classes, and only
-the prior tells the names apart. A chain may hence speak of 'cat' where another says 'dog', and an
-average over both says nothing. The names that users expect are the ones under which the crowd is
-mostly right: of all namings, the one that makes most labels agree with the true classes (found by
+the prior tells the names apart. One chain may therefore say 'cat' where another says 'dog', and an
+average over both says nothing. The names that users expect are those under which the crowd is
+mostly right: of all namings, the one under which most labels agree with the true classes (found by
 the Hungarian method from expected counts, as for EM).
 
 - A chain whose draws, on average, have another naming is renamed. With a prior that prefers right
   answers that is a repair: the chain sat in a mode that the prior makes improbable, and its draws
   are those of that mode. The result says which chains were renamed.
-- Draws that have another naming than their chain cannot be repaired, since the boundary between
+- Draws whose naming differs from that of their chain cannot be repaired, since the boundary between
   two modes has no names: their share is reported.
 - Where labels hardly tell classes apart, all namings agree with the labels about equally well. The
   kappa of labels and classes says how far the crowd is above guessing.
@@ -24,16 +24,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["Alignment", "align_chains", "complaints", "renamed"]
+__all__ = ["Alignment", "align_chains", "complaints", "rename_classes"]
 
 TIE = 1e-6
-"""A naming has to gain more than this share of the labels, or the old names stay."""
+"""Another naming has to gain more than this share of the labels to replace the old one."""
 
 MOST_UNSTABLE = 0.01
-"""Share of draws with another naming than their chain above which names are in doubt."""
+"""Largest share of draws named differently from their chain before names are in doubt."""
 
 LEAST_KAPPA = 0.15
-"""Below it labels do not identify the classes: 200 tasks of pure noise give 0.05 to 0.11."""
+"""Kappa below which labels do not identify the classes: 200 tasks of noise give 0.05 to 0.11."""
 
 
 class Alignment(NamedTuple):
@@ -42,7 +42,7 @@ class Alignment(NamedTuple):
     naming: Int[np.ndarray, "chain cls"]
     """Class k of the user is the class naming[chain, k] that the chain had sampled."""
     is_renamed: Bool[np.ndarray, " chain"]
-    """Whether that changed anything."""
+    """Whether the naming changed anything."""
     unstable: Float[np.ndarray, " chain"]
     """Share of draws that another naming would suit better."""
     kappa: Float[np.ndarray, " chain"]
@@ -56,8 +56,8 @@ def align_chains(
 
     Args:
         agreement: expected number of labels of each class on items of each true class.
-        can_rename: whether the model's classes may be renamed at all; if not, chains that ask
-            for it count as unstable throughout.
+        can_rename: whether the model's classes may be renamed at all; if not, all draws of a chain
+            that would need it count as unstable.
 
     Examples:
         The second chain calls 'a' what the labels call 'b':
@@ -84,17 +84,17 @@ def align_chains(
     )
 
 
-def renamed(
+def rename_classes(
     values: Float[np.ndarray, "chain ..."],
     dims: Sequence[str],
     naming: Int[np.ndarray, "chain cls"],
 ) -> Float[np.ndarray, "chain ..."]:
-    """Values with their axis 'cls' in the user's order, chain by chain; without one, as they are.
+    """Bring the axis 'cls' of the values, if any, to the user's order, chain by chain.
 
     Args:
         values: an array whose first axis is the chain.
         dims: names of the axes.
-        naming: see `Alignment`.
+        naming: the namings of the chains, see `Alignment`.
     """
     if "cls" not in dims:
         return values
@@ -105,7 +105,7 @@ def renamed(
 
 
 def complaints(alignment: Alignment) -> list[str]:
-    """What a user has to know before averaging over these draws; empty if there is nothing."""
+    """Warnings that a user has to know before averaging over these draws, if any."""
     found = []
     if alignment.is_renamed.any():
         chains = ", ".join(str(chain) for chain in np.flatnonzero(alignment.is_renamed))

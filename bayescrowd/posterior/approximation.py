@@ -1,10 +1,10 @@
-"""What a variational approximation is worth: has its fit ended, and how near is it?
+"""Whether a variational approximation can be trusted: has its fit ended, and how close is it?
 
 A fit has ended when its ELBO no longer rises. Independent normals that are off by a seventh of a
 standard deviation each lose 0.01 nats per parameter, as much as an R-hat of 1.01 allows chains to
 differ: a rise over the last fifth of the steps counts if it is larger, and beyond its noise.
 
-How near the guide is to the posterior is told by the weights p / q of its draws: the Pareto k of
+How close the guide is to the posterior shows in the weights p / q of its draws: the Pareto k of
 their tail (Y. Yao, A. Vehtari, D. Simpson and A. Gelman 2018, "Yes, but did it work? Evaluating
 variational inference", ICML) is below 0.7 where weighting could repair the draws. It judges all
 parameters at once and may be above 0.7 where means are right: on the crowd dog it was 3.2, with
@@ -29,19 +29,19 @@ MOST_PARETO_K = 0.7
 """Pareto k above which weights cannot repair the draws (Yao et al. 2018, section 2)."""
 
 MOST_RISE_PER_PARAMETER = 0.01
-"""Rise of the ELBO, in nats per parameter, that is no matter."""
+"""Largest rise of the ELBO, in nats per parameter, that does not matter."""
 
 LAST_SHARE = 0.2
-"""Share of the trace that has to be level."""
+"""Share of the trace, at its end, that has to be level."""
 
 
 class Approximation(NamedTuple):
     """How far an approximation can be relied on."""
 
     rise: float
-    """Rise of the ELBO over the last fifth of the steps, of the chain with the largest, nats."""
+    """Largest rise of a chain's ELBO over the last fifth of the steps, in nats."""
     is_rising: bool
-    """Whether that is more than noise and matters."""
+    """Whether that rise matters and is more than noise."""
     pareto_k: float
     """Pareto k of the draws' importance weights."""
 
@@ -63,7 +63,7 @@ def approximation_of(post: Container) -> Approximation | None:
 
 
 def approximation_problems(found: Approximation) -> list[str]:
-    """What speaks against taking the draws for the posterior's; empty if nothing does."""
+    """What speaks against taking the draws for draws from the posterior, if anything does."""
     problems = []
     if found.is_rising:
         problems.append(
@@ -82,7 +82,7 @@ def approximation_problems(found: Approximation) -> list[str]:
 def elbo_rise(trace: Float[np.ndarray, " point"]) -> tuple[float, float]:
     """Rise of the line through the last fifth of a trace, and its standard error, in nats.
 
-    Of traces with less than three points there, nothing is known: the rise is infinite.
+    With fewer than three points there, the rise is unknown and counts as infinite.
 
     Examples:
         >>> import numpy as np
@@ -101,7 +101,7 @@ def elbo_rise(trace: Float[np.ndarray, " point"]) -> tuple[float, float]:
 
 
 def _pareto_k(log_weight: xr.DataArray) -> float:
-    """ArviZ weighs draws by 1 / likelihood to leave a task out: 1 / weight plays its likelihood."""
+    """Pareto k by ArviZ, which leaves out a task by weights 1 / likelihood: here 1 / weight."""
     values = -log_weight.to_numpy().astype(float)[:, :, None]
     one = dataset_of({"labels": (("chain", "draw", "task"), values)})
     arviz: Any = az  # whose types differ from one version to the next

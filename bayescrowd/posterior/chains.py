@@ -23,18 +23,16 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
-from bayescrowd.models.dawid_skene import Labels
-
 __all__ = ["Data", "Draw", "FeatureSizes", "ReadingSizes", "Recording", "Sizes", "run_chains"]
 
 BLOCK = 50
-"""Most draws between two looks at the clock."""
+"""Largest number of draws between two looks at the clock."""
 
 BLOCK_SECONDS = 1.0
-"""Aimed-at time between two steps of the progress bar."""
+"""Target time between two steps of the progress bar, in seconds."""
 
 LONG_SECONDS = 60.0
-"""Sampling that will take longer is announced."""
+"""Sampling that will take longer than this is announced."""
 
 _logger = logging.getLogger(__name__)
 
@@ -71,7 +69,7 @@ class FeatureSizes(NamedTuple):
 
 
 class ReadingSizes(NamedTuple):
-    """The same where features are read by workers."""
+    """How much there is of everything in a table of features that workers read."""
 
     n_items: int
     """Number of items."""
@@ -92,11 +90,11 @@ class Recording(NamedTuple):
     params: dict[str, np.ndarray]
     """Parameters by site."""
     statistics: dict[str, np.ndarray]
-    """What the kernel reports, and the total `log_likelihood`."""
+    """Statistics that the kernel reports, and the total `log_likelihood`."""
     log_likelihood: Float[np.ndarray, "chain draw item"] | None
     """Marginal log-likelihood of each item, if it was asked for."""
     agreement: Float[np.ndarray, "chain draw cls observed"]
-    """Expected number of labels of each class, or of known items, on items of each true class."""
+    """Expected number of labels, or of known items, of each class on items of each true class."""
     label_mean: Float[np.ndarray, "chain item cls"]
     """Mean over draws of each item's class probabilities."""
     is_complete: bool
@@ -136,18 +134,18 @@ def run_chains(
     Args:
         kernel: a kernel of NumPyro that has been initialised.
         read: reads a draw off the kernel's state.
-        state: the kernel's state, of several chains.
-        data: what the model is conditioned on.
+        state: the kernel's state of several chains.
+        data: the data that the model is conditioned on.
         sizes: the sizes among the model's arguments.
         prior: the model's `Prior`.
-        warmup: draws to throw away; the kernel adapts while they last.
-        draws: draws to keep, per chain.
+        warmup: draws to discard, during which the kernel adapts.
+        draws: draws per chain to keep.
         keep_log_likelihood: whether to keep the log-likelihood of each item and draw.
         progress: whether to show a progress bar, where there is a terminal.
-        description: what the bar is called.
+        description: name of the bar.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C came before the first draws were kept.
+        KeyboardInterrupt: Ctrl-C was pressed before any draw was kept.
     """
     # A weakly typed number would be strongly typed after the first block: another compilation.
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state)
@@ -195,11 +193,11 @@ def run_chains(
             if not blocks:
                 raise
             is_complete = False
-    return _joined(blocks, list(label_sums.values()), is_complete)
+    return _join_blocks(blocks, list(label_sums.values()), is_complete)
 
 
 def _announce(description: str, seconds: float, n_draws: int) -> None:
-    """Say how long sampling will take, if that is long."""
+    """Log how long sampling will take, if that is long."""
     if seconds > LONG_SECONDS:
         _logger.warning(
             "%s: %s draws of each chain will take about %s",
@@ -255,13 +253,13 @@ def _advance(
 
 
 def _votes(data: Data, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
-    """What speaks for each item's class: labels of a crowd, or its known class."""
-    if isinstance(data, Labels):
-        return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
-    return jax.nn.one_hot(data.target, n_classes)
+    """Votes for each item's class: labels of a crowd, or its known class."""
+    if hasattr(data, "target"):
+        return jax.nn.one_hot(data.target, n_classes)
+    return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
 
 
-def _joined(blocks: list[_Block], label_sums: list[_Sum], is_complete: bool) -> Recording:
+def _join_blocks(blocks: list[_Block], label_sums: list[_Sum], is_complete: bool) -> Recording:
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves).swapaxes(0, 1), *blocks)
     label_total = np.zeros(label_sums[0].label_sum.shape)
     for one in label_sums:

@@ -3,7 +3,7 @@
 A. Gelman, X.-L. Meng and H. Stern (1996), "Posterior predictive assessment of model fitness via
 realized discrepancies", Statistica Sinica 6. Labels are drawn from the fitted model for the same
 pairs of tasks and workers, and three things that a model of crowds may get wrong are compared:
-how often each pair of workers agree (workers who copy, or share a misunderstanding), how divided
+how often each pair of workers agrees (workers who copy, or share a misunderstanding), how divided
 the votes on tasks are (tasks that are harder than others), and how often each worker gives each
 label. A p-value near 0 or 1 says that the model cannot produce what was observed.
 """
@@ -22,7 +22,7 @@ from bayescrowd.posterior.container import Container, group_of
 __all__ = ["CrowdChecks", "check_crowd"]
 
 MOST_PAIRS = 2_000
-"""Pairs of workers with most tasks in common that are looked at."""
+"""Largest number of pairs of workers compared, those with most tasks in common."""
 
 
 class CrowdChecks(NamedTuple):
@@ -33,7 +33,7 @@ class CrowdChecks(NamedTuple):
     """
 
     agreement: pd.DataFrame
-    """Share of common tasks on which two workers agree, by pair, with n_tasks in common."""
+    """Share of common tasks on which two workers agree, by pair; n_tasks counts them."""
     vote_entropy: pd.DataFrame
     """Mean, standard deviation, and share of zeros of the tasks' vote entropies (nats)."""
     label_frequency: pd.DataFrame
@@ -81,7 +81,7 @@ def check_crowd(post: Container) -> CrowdChecks:
     pairs, first, second = _common_judgements(judgements)
     n_common = np.bincount(pairs, minlength=pairs.max(initial=-1) + 1)
     members = _pair_members(judgements, pairs, first, second)
-    agreement = _compared(
+    agreement = _compare_with_simulated(
         lambda label: np.bincount(pairs, label[first] == label[second]) / n_common,
         observed,
         simulated,
@@ -93,13 +93,13 @@ def check_crowd(post: Container) -> CrowdChecks:
     has_labels = np.bincount(judgements.worker, minlength=judgements.n_workers) > 0
     return CrowdChecks(
         agreement=agreement,
-        vote_entropy=_compared(
+        vote_entropy=_compare_with_simulated(
             lambda label: _entropy_summary(judgements, label),
             observed,
             simulated,
             pd.Index(["mean", "standard deviation", "share unanimous"]),
         ),
-        label_frequency=_compared(
+        label_frequency=_compare_with_simulated(
             lambda label: _label_shares(judgements, label)[has_labels].ravel(),
             observed,
             simulated,
@@ -108,7 +108,7 @@ def check_crowd(post: Container) -> CrowdChecks:
     )
 
 
-def _compared(
+def _compare_with_simulated(
     statistic: Callable[[Int[np.ndarray, " judgement"]], Float[np.ndarray, " entry"]],
     observed: Int[np.ndarray, " judgement"],
     simulated: Int[np.ndarray, "draw judgement"],
@@ -132,7 +132,7 @@ def _compared(
 def _common_judgements(
     judgements: _Judgements,
 ) -> tuple[Int[np.ndarray, " common"], Int[np.ndarray, " common"], Int[np.ndarray, " common"]]:
-    """Pairs of judgements of one task by two workers: number of the pair, first, second.
+    """Pairs of judgements of one task by two workers: index of the pair of workers, first, second.
 
     Judgements are sorted by task and worker, so the first worker always precedes the second.
     """

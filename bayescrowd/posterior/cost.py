@@ -1,4 +1,4 @@
-"""What sampling will cost: memory from shapes before it starts, time from a draw that was timed."""
+"""The memory that sampling will take, computed from shapes before it starts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["check_memory", "sampling_bytes"]
 _logger = logging.getLogger(__name__)
 
 _BYTES = 4
-"""Of a number in single precision."""
+"""Bytes of a number in single precision."""
 
 COPIES_OF_DRAWS, COPIES_OF_BLOCK, COPIES_OF_MATRICES = 3, 2, 3
-"""Held at a time: draws, their joined and their renamed arrays, buffers of draws, matrices and
-their logs. For 40 workers and 100 classes this makes 1.3 GB of 2 x 100 draws, as was measured;
+"""Copies held at a time: draws with their joined and renamed arrays, buffers of draws, and matrices
+with their logs. For 40 workers and 100 classes this makes 1.3 GB of 2 x 100 draws, as was measured;
 predictive draws took 0.3 GB more."""
 
 LARGE_BYTES = 4e9
-"""Sampling that takes more than this is announced."""
+"""Sampling that takes more bytes than this is announced."""
 
 
 def sampling_bytes(
@@ -65,10 +65,10 @@ def _shapes(problem: CrowdProblem) -> dict[str, tuple[int, ...]]:
 def check_memory(
     problem: CrowdProblem, *, chains: int, draws: int, keep_log_likelihood: bool
 ) -> None:
-    """Refuse draws that do not fit, and announce those that take much.
+    """Refuse draws that do not fit into memory, and announce those that take much.
 
     Raises:
-        ValueError: there is less memory than they take.
+        ValueError: the draws take more memory than there is.
     """
     n_bytes = sampling_bytes(
         problem, chains=chains, draws=draws, keep_log_likelihood=keep_log_likelihood

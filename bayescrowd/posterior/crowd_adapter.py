@@ -1,7 +1,7 @@
 """A crowd's labels as samplers take them, and draws as users read them.
 
-`sample_posterior` knows of its data what a problem tells: this one for models of crowd labels,
-`bayescrowd.posterior.feature_adapter` for models of features.
+`sample_posterior` sees its data through a problem: the one of this module for models of crowd
+labels, that of `bayescrowd.posterior.feature_adapter` for models of features.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.data.annotations import Annotations, as_annotations
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.posterior.alignment import Alignment, align_chains, complaints, renamed
+from bayescrowd.posterior.alignment import Alignment, align_chains, complaints, rename_classes
 from bayescrowd.posterior.chains import Recording, Sizes
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
@@ -60,7 +60,7 @@ class CrowdProblem(NamedTuple):
         return start_of(init, self.ann.tasks, self.ann.classes)
 
     def datasets(self, recording: Recording) -> tuple[dict[str, xr.Dataset], list[str]]:
-        """All groups but the predictive ones, and what a user has to be warned of."""
+        """All groups but the predictive ones, and warnings for the user."""
         can_rename = "confusion" in self.model.Params._fields
         alignment = align_chains(recording.agreement, can_rename=can_rename)
         groups = self._groups(recording, alignment)
@@ -96,8 +96,10 @@ class CrowdProblem(NamedTuple):
         params: dict[str, Variable] = {}
         for name, site_dims in self.dims.items():
             dims = ("chain", "draw", *site_dims)
-            params[name] = (dims, renamed(recording.params[name], dims, alignment.naming))
-        label_mean = renamed(recording.label_mean, ("chain", "task", "cls"), alignment.naming)
+            params[name] = (dims, rename_classes(recording.params[name], dims, alignment.naming))
+        label_mean = rename_classes(
+            recording.label_mean, ("chain", "task", "cls"), alignment.naming
+        )
         groups: dict[str, dict[str, Variable]] = {
             "posterior": params,
             "label_posterior": {"probability": (("chain", "task", "cls"), label_mean)},
@@ -145,7 +147,7 @@ def recording_statistics(recording: Recording) -> dict[str, Variable]:
 def start_of(
     init: str | pd.DataFrame, tasks: pd.Index, classes: pd.Index
 ) -> Float[Array, "item cls"] | None:
-    """Probabilities that chains start from, by what the user asked for; None if by the votes."""
+    """Probabilities that chains start from, as the user asked; None for those of the votes."""
     if isinstance(init, pd.DataFrame):
         probas = init.reindex(index=tasks, columns=classes).to_numpy(float)
         if not np.isfinite(probas).all() or (probas < 0).any() or (probas.sum(axis=1) <= 0).any():
@@ -159,7 +161,7 @@ def start_of(
 
 
 def _dims_of_sites(model: ModuleType, prior: Any) -> dict[str, tuple[str, ...]]:
-    """Names of each parameter's axes, read off the model's plates on a tiny case.
+    """Names of each parameter's axes, read from the model's plates on a tiny case.
 
     The prior is checked on the way: NumPyro refuses distributions without a density.
     """
@@ -173,7 +175,7 @@ def trace_at_means(model: ModuleType, tiny: Any, arguments: dict[str, Any]) -> d
     """The model's sites on a tiny case, every parameter at its prior mean.
 
     Raises:
-        ValueError: the prior gives no distribution.
+        ValueError: the prior is not a distribution.
     """
     try:
         with numpyro.validation_enabled():

@@ -43,24 +43,24 @@ MOST_RHAT = 1.01
 """R-hat above which chains disagree (Vehtari et al. 2021, section 4)."""
 
 LEAST_ESS_PER_CHAIN = 100
-"""ESS per chain below which R-hat and ESS cannot be relied on themselves (the same)."""
+"""ESS per chain below which R-hat and ESS are themselves unreliable (Vehtari et al. 2021)."""
 
 MOST_PARETO_K = 0.7
 """Pareto k above which the importance weights of a left-out task are unreliable."""
 
 MOST_STACKING_STEPS = 20_000
-"""Steps of a few microseconds; weights that differ by 0.01 in mixtures alike in score need many."""
+"""Largest number of EM steps for stacking weights; mixtures of similar models need many."""
 
 STACKING_TOLERANCE = 1e-6
-"""How far, in nats per task, the mixture's score may lie below the best one's (by concavity)."""
+"""How far the mixture's score may lie below the best, in nats per task (by concavity)."""
 
 MOST_QUANTITIES = 2_000
-"""ArviZ takes about a millisecond for each quantity; of more, evenly spaced ones are looked at."""
+"""Largest number of entries of a variable to diagnose, evenly spaced; ArviZ takes 1 ms for each."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the draws of one posterior are worth; prints as its verdict.
+    """Whether the draws of one posterior can be trusted; prints as its verdict.
 
     Attributes:
         verdict: one sentence or several in plain language.
@@ -71,7 +71,7 @@ class Diagnosis:
         n_divergent: number of divergent transitions of NUTS, 0 for other samplers.
         pareto_k: Pareto k of the importance weights of an approximation's draws ('svi'), NaN for
             samplers.
-        problems: what was found, one sentence each.
+        problems: what speaks against the draws, one sentence each.
         table: rhat, ess_bulk and ess_tail of each variable, its worst entry.
     """
 
@@ -94,8 +94,8 @@ def diagnose(post: Container) -> Diagnosis:
     """Judge the draws of a posterior.
 
     Args:
-        post: the result of `sample_posterior`. A container of another origin will do: what it
-            lacks, such as the alignment of classes, is not judged.
+        post: the result of `sample_posterior`, or a container from elsewhere; what that lacks,
+            such as the alignment of classes, is not judged.
 
     Examples:
         >>> import bayescrowd as bc
@@ -107,7 +107,7 @@ def diagnose(post: Container) -> Diagnosis:
         'one chain alone cannot show that chains agree'
     """
     posterior = group_of(post, "posterior")
-    watched = _watched(post, posterior)
+    watched = _quantities_to_watch(post, posterior)
     table = _table(watched)
     n_chains = posterior.sizes["chain"]
     n_divergent = _n_divergent(post)
@@ -199,8 +199,8 @@ def compare(posteriors: Mapping[str, Container]) -> pd.DataFrame:
     return table.astype({"n_bad": int})
 
 
-def _watched(post: Container, posterior: xr.Dataset) -> xr.Dataset:
-    """The parameters and, unlike them free of names, the total log-likelihood; thinned."""
+def _quantities_to_watch(post: Container, posterior: xr.Dataset) -> xr.Dataset:
+    """The parameters and the total log-likelihood, which depends on no names; thinned."""
     variables = {
         name: values
         for name, values in posterior.data_vars.items()

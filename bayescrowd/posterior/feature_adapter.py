@@ -32,7 +32,7 @@ from bayescrowd.posterior.alignment import (
     Alignment,
     align_chains,
     complaints,
-    renamed,
+    rename_classes,
 )
 from bayescrowd.posterior.chains import FeatureSizes, ReadingSizes, Recording
 from bayescrowd.posterior.container import NAMES_ARE_OPEN, Variable, dataset_of
@@ -98,10 +98,10 @@ class FeatureProblem(NamedTuple):
         """All groups but the predictive ones, and what a user has to be warned of."""
         by_class, found = self._class_alignment(recording)
         params = {
-            name: renamed(values, _DIMS[name], by_class.naming)
+            name: rename_classes(values, _DIMS[name], by_class.naming)
             for name, values in recording.params.items()
         }
-        label_mean = renamed(recording.label_mean, ("chain", "task", "cls"), by_class.naming)
+        label_mean = rename_classes(recording.label_mean, ("chain", "task", "cls"), by_class.naming)
         groups: dict[str, dict[str, Variable]] = {
             "label_posterior": {"probability": (("chain", "task", "cls"), label_mean)},
             "sample_stats": recording_statistics(recording),

@@ -72,7 +72,7 @@ def conditionals_of(model: ModuleType) -> Conditionals:
         model: a module of `bayescrowd.models`.
 
     Raises:
-        ValueError: the model has none.
+        ValueError: the model has no conditionals.
     """
     name = model.__name__.rpartition(".")[2]
     if not model.FACTS.has_conditionals:
@@ -128,8 +128,8 @@ def start(
         probas: probabilities of each item's class, 0 and 1 where it is known.
         prior: the model's `Prior`.
         model: a module of `bayescrowd.models` that has conditionals.
-        sizes: `n_workers` of crowds, `n_values` of features and `n_groups` of their readers, each
-            counting those without any data as well.
+        sizes: `n_workers` of crowds, or `n_values` of features and `n_groups` of their readers,
+            including those without any data.
     """
     log_probas = jnp.log(jnp.maximum(probas, jnp.exp(LOG_LEAST)))
     return State(

@@ -1,10 +1,10 @@
 """NUTS on a model with its true classes summed out, started where the classes keep their names.
 
 M. D. Hoffman and A. Gelman (2014), "The No-U-Turn Sampler", JMLR 15, as implemented in NumPyro.
-NumPyro starts chains at random points by default. For models that are nearly the same under a
-renaming of the classes, a chain so started may settle where everybody is wrong, and stay: on the
-bluebird crowd such chains had healthy diagnostics and 97 errors of 108. Here they start at the
-prior means, where workers are right more often than wrong, and make 12.
+NumPyro starts chains at random points by default. In models that are nearly the same under a
+renaming of the classes, such a chain may settle where everybody is wrong, and stay there: on the
+bluebird crowd such chains had healthy diagnostics and 97 errors in 108 tasks. Here chains start at
+the prior means, where workers are right more often than wrong, and make 12.
 """
 
 from __future__ import annotations

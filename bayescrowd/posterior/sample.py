@@ -28,7 +28,7 @@ __all__ = ["label_posterior", "sample_posterior"]
 Method = Literal["gibbs", "nuts", "svi"]
 
 WARMUP = {"nuts": 1000, "svi": 4000}
-"""Draws to discard, or steps of the variational fit, unless the user says how many."""
+"""Default number of draws to discard, or of steps of the variational fit."""
 
 _NAMES = ("FACTS", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
@@ -75,7 +75,7 @@ def sample_posterior(
         warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to
             adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
             fit: 4,000.
-        seed: makes the result reproducible.
+        seed: seed of all random numbers.
         prior: the model's `Prior`; by default with the model's own values.
         init: where Gibbs chains start: at classes drawn from the 'votes' (with equal probabilities
             where there are none; known classes stay), at 'random' classes, or at classes drawn from
@@ -96,7 +96,7 @@ def sample_posterior(
 
         * posterior: the model's parameters;
         * label_posterior: `probability` of each task's class in each chain, averaged over the exact
-          conditionals of its draws and hence less noisy than counts of drawn classes;
+          conditionals of its draws and therefore less noisy than counts of drawn classes;
         * sample_stats: the total `marginal_log_likelihood` and the sampler's statistics; for 'svi'
           also the `log_weight` of each draw, log p(parameters, labels) - log q(parameters);
         * optimisation: the trace of the ELBO in nats, for 'svi';
@@ -113,8 +113,8 @@ def sample_posterior(
         the channel does not depend on these names.
 
     Raises:
-        ValueError: a number is out of range, the model has no sampler of this kind, the prior is
-            not a distribution, or the draws of a crowd model do not fit into memory.
+        ValueError: a number is out of range, the model has no such sampler, the prior is not a
+            distribution, or the draws of a crowd model do not fit into memory.
         TypeError: `model` is not a model, is a model of other data, or `prior` belongs to another
             model.
 

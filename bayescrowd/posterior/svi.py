@@ -14,15 +14,16 @@ leaves the ELBO and its gradient unbiased whatever the batches' sizes. Steps go 
 so that any K of them see every task once. Workers' parameters belong to all batches. Parameters of
 tasks, as in `item_difficulty`, have normals of their own, of which a step sees its batch's.
 
-Why independent normals: given the classes the workers' parameters are independent, so that little
-is lost where classes are nearly certain, and memory stays that of the parameters. What is lost are
-the correlations, and skewed posteriors of workers with few labels: intervals tend to be too narrow.
+Why independent normals: given the classes, the workers' parameters are independent, so little is
+lost where classes are nearly certain, and the guide takes no more memory than the parameters. What
+is lost are correlations, and the skew of posteriors of workers with few labels: intervals tend to
+be too narrow.
 
 All normals start at the prior means, where workers are right more often than wrong and classes keep
-their names (see `bayescrowd.posterior.nuts`). Several chains are several fits, with other
-random numbers: where they differ the optimisation has not converged. Each draw carries its log
+their names (see `bayescrowd.posterior.nuts`). Several chains are several fits with different random
+numbers: where they differ, the optimisation has not converged. Each draw carries its log
 importance weight ``log p(parameters, labels) - log q(parameters)``: the Pareto k of the weights
-tells how far the guide is from the posterior (Y. Yao, A. Vehtari, D. Simpson and A. Gelman 2018,
+shows how far the guide is from the posterior (Y. Yao, A. Vehtari, D. Simpson and A. Gelman 2018,
 "Yes, but did it work?", ICML).
 """
 
@@ -63,7 +64,7 @@ __all__ = [
 ]
 
 TRACE_POINTS = 100
-"""Points of the ELBO's trace, each the mean of as many steps as the others."""
+"""Number of points of the ELBO's trace, each the mean of equally many steps."""
 
 FIRST_STEP, LAST_STEP = 0.05, 0.001
 """Adam's step sizes at the start and at the end, falling by the same factor each step."""
@@ -96,11 +97,11 @@ class KernelState(NamedTuple):
     z: dict[str, Array]
     """Unconstrained parameters, the field that NumPyro's MCMC collects."""
     guide: Guide
-    """What they are drawn from."""
+    """The guides that the draws come from."""
     elbo: Float[Array, "chain point"]
     """Trace of the ELBO while the guide was fitted, in nats."""
     rng_key: Any
-    """The source of randomness of the draws to come."""
+    """The source of randomness for the remaining draws."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Variational(MCMCKernel):
 
     Args:
         model: a module of `bayescrowd.models` that reads crowd labels.
-        batch_size: items per step; all of them, if there are fewer.
+        batch_size: number of items per step; all items if there are fewer.
         progress: whether to show a progress bar, where there is a terminal.
     """
 
@@ -199,7 +200,7 @@ def read_draw(
 
 
 def optimisation(state: KernelState, *, n_steps: int) -> xr.Dataset:
-    """The ELBO's trace of each chain, at the last of the steps that each point averages."""
+    """The trace of each chain's ELBO, at the last of the steps that each point averages."""
     n_points = state.elbo.shape[1]
     ends = np.linspace(0, n_steps, n_points + 1).astype(int)[1:]
     return dataset_of({"elbo": (("chain", "step"), state.elbo)}, coords={"step": ends})
@@ -211,8 +212,8 @@ def deal(rng_key: PRNGKeyArray, labels: Labels, *, n_items: int, batch_size: int
     Args:
         rng_key: the source of randomness.
         labels: the observed labels, sorted by item.
-        n_items: number of items, those without a label among them.
-        batch_size: most items of a batch.
+        n_items: number of items, including those without a label.
+        batch_size: largest number of items in a batch.
 
     Examples:
         Three items, of which the first has two labels:
@@ -261,7 +262,7 @@ def batch_elbo(
         rng_key: the source of randomness.
         guide: the guide of all parameters.
         batches: the labels, dealt into batches.
-        batch: which of them to look at.
+        batch: index of the batch to use.
         prior: the model's `Prior`.
         model: a module of `bayescrowd.models` that reads crowd labels.
         sizes: numbers of items, workers and classes of all labels.
@@ -290,7 +291,7 @@ _ENTROPY = 0.5 * np.log(2 * np.pi * np.e)
 
 
 class _Weighted(Messenger):
-    """Counts each item's densities as often as its weight says."""
+    """Multiplies each item's log densities by its weight."""
 
     def __init__(self, fn: Any, weight: Float[Array, " item"]) -> None:
         self.weight = weight
@@ -303,7 +304,7 @@ class _Weighted(Messenger):
 
 
 def _sites_of_items(model: ModuleType, n_classes: int) -> frozenset[str]:
-    """Sites with a value for each item, whose guide a batch sees a part of."""
+    """Sites with a value for each item; a batch sees only a part of their guide."""
     tiny = {"n_items": 1, "n_workers": 1, "n_classes": n_classes}
     seeded = handlers.seed(model.model, rng_seed=0)
     trace = handlers.trace(seeded).get_trace(_no_labels(), **tiny)
@@ -356,10 +357,10 @@ def _climb(
     model: ModuleType,
     sizes: Sizes,
 ) -> tuple[Any, Float[Array, " chain"]]:
-    """Make the steps from the first number up to the second of `steps`, of as many as the third.
+    """Make the steps from `steps[0]` up to `steps[1]`, of `steps[2]` in all.
 
-    Chains run one after another: what a step costs is scatter-adds, which gain nothing from
-    running at once.
+    Chains run one after another: a step consists mostly of scatter-adds, which gain nothing from
+    running in parallel.
     """
     begin, end, n_steps = steps
     n_batches = batches.item.shape[0]

@@ -22,12 +22,12 @@ from bayescrowd.posterior.container import Container, dataset_of, group_of
 __all__ = ["PROBABILITY", "worker_accuracy", "worker_posterior"]
 
 PROBABILITY = 0.89
-"""Probability of the intervals: ArviZ's default, which nobody takes for a test at the 5 % level."""
+"""Probability of the intervals, ArviZ's default: it is not mistaken for a test at the 5 % level."""
 
 _AXES = ("chain", "draw", "worker")
 
 _BLOCK_BYTES = 2**26
-"""Memory for the intermediate results of a model's formula; draws are processed in such blocks."""
+"""Memory for the intermediate results of a model's formula; draws are processed in blocks of it."""
 
 
 def worker_accuracy(post: Container) -> xr.DataArray:
@@ -59,8 +59,8 @@ def worker_posterior(post: Container, *, probability: OpenFraction = PROBABILITY
 
     Args:
         post: the result of `sample_posterior`.
-        probability: of the interval from `lower` to `upper`, which leaves out the same probability
-            on either side.
+        probability: probability of the interval from `lower` to `upper`; the rest is split evenly
+            between both sides.
 
     Returns:
         One row per worker: the posterior mean `accuracy`, `lower`, `upper` and `n_labels`.
@@ -100,17 +100,21 @@ def _model_of(post: Container) -> ModuleType:
     """The model whose draws these are, if its workers have an accuracy."""
     name = post.attrs.get("model")
     if name not in models.__all__:
-        raise ValueError(f"draws of the model {name}: expected one of {', '.join(models.__all__)}")
+        raise ValueError(
+            f"the draws are of the model {name}; expected one of {', '.join(models.__all__)}"
+        )
     model: ModuleType = getattr(models, name)
     if model.FACTS.accuracy is None:
-        raise ValueError(f"workers have no accuracy in the model {name}")
+        raise ValueError(
+            f"workers have no accuracy in the model {name}; expected draws of a model of labels"
+        )
     return model
 
 
 def _blocks(
     params: Sequence[xr.DataArray], n_draws: int, n_workers: int
 ) -> list[Int[np.ndarray, " draw"]]:
-    """Draws to process at once, so that intermediate results fit into `_BLOCK_BYTES`."""
+    """Blocks of draws whose intermediate results fit into `_BLOCK_BYTES`."""
     # A formula may combine every worker with every other entry of a parameter, such as each task.
     n_entries = [
         math.prod(size for dim, size in param.sizes.items() if dim not in _AXES) for param in params

@@ -50,7 +50,7 @@ def bluebird(tmp_path, monkeypatch):
     return data
 
 
-def refused(capsys, *arguments):
+def refusal(capsys, *arguments):
     """Run, and return the one line that says why it did not work."""
     assert main(["aggregate", *arguments]) == 2
     captured = capsys.readouterr()
@@ -205,7 +205,7 @@ def test_gold_tasks_are_not_scored(folder, capsys):
     assert main(["aggregate", *arguments]) == 0
     assert "scored on 1 task of truth.csv; 1 more are gold" in capsys.readouterr().out
     (folder / "truth.csv").write_text("task,truth\n2,cat\n")
-    assert "nothing is left to score" in refused(capsys, *arguments)
+    assert "nothing is left to score" in refusal(capsys, *arguments)
 
 
 def test_columns_can_be_named(folder, capsys):
@@ -223,7 +223,7 @@ def test_duplicates(folder, capsys):
     (folder / "twice.csv").write_text(SMALL + "1,ann,dog\n")
     assert main(["aggregate", "twice.csv", "--duplicates", "last", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["input"]["n_labels"] == 6
-    assert "row 9: worker 'ann' judges task 1 again" in refused(
+    assert "row 9: worker 'ann' judges task 1 again" in refusal(
         capsys, "twice.csv", "--duplicates", "error"
     )
 
@@ -282,7 +282,7 @@ def test_progress_only_on_a_terminal(bluebird, capsys, monkeypatch):
 )
 def test_bad_file(folder, capsys, content, message):
     (folder / "bad.csv").write_bytes(content)
-    line = refused(capsys, "bad.csv")
+    line = refusal(capsys, "bad.csv")
     assert line.startswith("bayescrowd: bad.csv")
     assert message in line
 
@@ -305,14 +305,14 @@ def test_bad_file(folder, capsys, content, message):
     ],
 )
 def test_bad_arguments(folder, capsys, arguments, message):
-    assert message in refused(capsys, *arguments)
+    assert message in refusal(capsys, *arguments)
     assert sorted(os.listdir()) == ["labels.csv"]
 
 
 @pytest.mark.parametrize("name", ["gold", "truth"])
 def test_known_labels_of_other_tasks_only(folder, capsys, name):
     (folder / "known.csv").write_text("task,label\n9,cat\n")
-    line = refused(capsys, "labels.csv", f"--{name}", "known.csv")
+    line = refusal(capsys, "labels.csv", f"--{name}", "known.csv")
     assert line.startswith("bayescrowd: known.csv: none of its 1 tasks (such as '9') is one of the")
 
 
@@ -349,7 +349,7 @@ def test_existing_file_is_kept_without_force(folder, capsys, monkeypatch, option
     with monkeypatch.context() as patch:
         # Refused before any work is done: reading would fail.
         patch.setattr("bayescrowd.io.reading.read_annotations", None)
-        line = refused(capsys, "labels.csv", option, "out.csv")
+        line = refusal(capsys, "labels.csv", option, "out.csv")
     assert line == "bayescrowd: out.csv: the file exists; --force overwrites it"
     assert (folder / "out.csv").read_text() == "precious"
     assert main(["aggregate", "labels.csv", option, "out.csv", "--force"]) == 0
@@ -358,7 +358,7 @@ def test_existing_file_is_kept_without_force(folder, capsys, monkeypatch, option
 
 def test_folder_that_cannot_be_written_to(folder, capsys, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
-    assert "no permission to write into the folder" in refused(
+    assert "no permission to write into the folder" in refusal(
         capsys, "labels.csv", "--out", "out.csv"
     )
 
@@ -371,7 +371,7 @@ def test_failure_while_writing_leaves_the_old_file(folder, capsys, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
-    line = refused(capsys, "labels.csv", "--out", "out.csv", "--force")
+    line = refusal(capsys, "labels.csv", "--out", "out.csv", "--force")
     assert line == "bayescrowd: out.csv: no space left on device"
     assert (folder / "out.csv").read_text() == "precious"
     assert sorted(os.listdir()) == ["labels.csv", "out.csv"]

@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refused(capsys, *arguments):
+def refusal(capsys, *arguments):
     assert main(["compare", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -63,7 +63,7 @@ def test_models_are_ranked(folder, capsys):
     assert [lines[i].split(" ")[0] for i in places[:4]] == table["model"].tolist()
     best, second = table["model"][:2]
     assert {best, second} == {"dawid_skene", "hierarchical_dawid_skene"}
-    assert f"{best} predicts best; not clearly better than {second}." in lines
+    assert f"{best} predicts best, but not clearly better than {second}." in lines
     # sixty tasks, half a nat each
     assert table.set_index("model").loc["one_coin", "elpd"] == pytest.approx(-150, abs=3)
     assert (folder / "models.png").read_bytes()[:4] == b"\x89PNG"
@@ -94,7 +94,7 @@ def test_small_differences_are_not_clear():
     table = pd.DataFrame(
         {"elpd_diff": [0.0, -3.0, -9.0, -9.0], "dse": [0.0, 0.1, 5.0, 4.0]}, index=list("abcd")
     )
-    assert compare._conclusion(table) == "a predicts best; not clearly better than b, c."
+    assert compare._conclusion(table) == "a predicts best, but not clearly better than b, c."
 
 
 @pytest.mark.slow
@@ -132,5 +132,5 @@ def test_real_models_are_ranked(tmp_path, monkeypatch, capsys):
 )
 def test_bad_input_in_one_line(folder, capsys, arguments, message):
     (folder / "empty.csv").touch()
-    assert message in refused(capsys, *arguments)
+    assert message in refusal(capsys, *arguments)
     assert {path.name for path in folder.iterdir()} == {"labels.csv", "empty.csv"}

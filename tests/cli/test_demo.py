@@ -24,7 +24,7 @@ def outcome():
 def quick(monkeypatch, outcome):
     """Spare the simulation and the drawing."""
     monkeypatch.setattr(demo, "_outcome", lambda seed: outcome)
-    monkeypatch.setattr(demo, "_drawn", lambda outcome: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(demo, "_draw_picture", lambda outcome: Figure(figsize=(1, 1)))
 
 
 def test_story(folder, capsys):
@@ -40,7 +40,7 @@ def test_story(folder, capsys):
 
 
 def test_json(folder, capsys, monkeypatch):
-    monkeypatch.setattr(demo, "_drawn", lambda outcome: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(demo, "_draw_picture", lambda outcome: Figure(figsize=(1, 1)))
     assert main(["demo", "--json", "--seed", "3"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["seed"] == 3

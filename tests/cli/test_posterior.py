@@ -168,14 +168,14 @@ def test_tables_on_standard_output(again, capsys):
 
 def test_existing_files_are_not_overwritten(again, capsys, tmp_path):
     (tmp_path / "fit.nc").write_text("mine")
-    line = refused(capsys, "labels.csv", "--out", "fit.nc")
+    line = refusal(capsys, "labels.csv", "--out", "fit.nc")
     assert line == "bayescrowd: fit.nc: the file exists; --force overwrites it"
     assert (tmp_path / "fit.nc").read_text() == "mine"
     assert main(["posterior", "labels.csv", "--out", "fit.nc", "--force"]) == 0
     assert "posterior" in group_names(load("fit.nc"))
 
 
-def refused(capsys, *arguments):
+def refusal(capsys, *arguments):
     """Run, and return the one line that says why it did not work."""
     assert main(["posterior", *arguments]) == 2
     captured = capsys.readouterr()
@@ -209,7 +209,7 @@ def refused(capsys, *arguments):
 )
 def test_bad_input_in_one_line(again, tmp_path, capsys, arguments, message):
     (tmp_path / "empty.csv").touch()
-    assert message in refused(capsys, *arguments)
+    assert message in refusal(capsys, *arguments)
     assert again == []
     assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "truth.csv", "empty.csv"}
 

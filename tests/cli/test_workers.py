@@ -27,7 +27,7 @@ def labels(folder):
     return bc.read_annotations(folder / "labels.csv")
 
 
-def refused(capsys, *arguments):
+def refusal(capsys, *arguments):
     """Run, and return the one line that says why it did not work."""
     assert main(["workers", *arguments]) == 2
     captured = capsys.readouterr()
@@ -118,7 +118,7 @@ def test_columns_and_heuristics(folder, capsys):
 
 def test_existing_files_are_not_overwritten(folder, capsys):
     (folder / "reduced.csv").write_text("mine")
-    line = refused(capsys, "labels.csv", "--out", "reduced.csv")
+    line = refusal(capsys, "labels.csv", "--out", "reduced.csv")
     assert line == "bayescrowd: reduced.csv: the file exists; --force overwrites it"
     assert (folder / "reduced.csv").read_text() == "mine"
     assert main(["workers", "labels.csv", "--top", "3", "--out", "reduced.csv", "--force"]) == 0
@@ -143,7 +143,7 @@ def test_existing_files_are_not_overwritten(folder, capsys):
     ],
 )
 def test_bad_input_in_one_line(folder, capsys, arguments, message):
-    assert message in refused(capsys, *arguments)
+    assert message in refusal(capsys, *arguments)
     assert sorted(path.name for path in folder.iterdir()) == ["labels.csv"]
 
 

@@ -194,7 +194,7 @@ def dirichlet_multinomial(counts, concentration):
 
 
 def enumerated_posterior(right):
-    """Of every assignment of values: log evidence, and both tables' posterior concentrations."""
+    """Log evidence and both tables' posterior concentrations for every assignment of values."""
     prior = np.where(np.eye(2) > 0, right, 1.0)
     log_evidence, conditional, confusion = [], [], []
     for values in product(range(2), repeat=8):

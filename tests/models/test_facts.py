@@ -1,8 +1,9 @@
-"""What models state about themselves, and that nothing else has to be told of a new one."""
+"""What models state about themselves, and that a new model needs no entry anywhere else."""
 
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -17,7 +18,7 @@ NAMES = models.__all__
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_source_says_what_the_module_does(name):
+def test_facts_in_the_source_are_those_of_the_module(name):
     facts = getattr(models, name).FACTS
     assert models.catalogue()[name] == facts[:3]
     assert facts.subject in ("labels", "features", "numbers")
@@ -45,8 +46,8 @@ def test_reading_facts_loads_no_numerical_library():
 
 
 def test_modules_without_facts_are_refused():
-    with pytest.raises(LookupError, match="_ragged does not end in FACTS = Facts"):
-        _facts.read_outline("_ragged")
+    with pytest.raises(LookupError, match="_feature_tables does not end in FACTS = Facts"):
+        _facts.read_outline("_feature_tables")
     with pytest.raises(LookupError, match="probit does not end in FACTS = Facts"):
         _facts.read_outline("probit")
 
@@ -56,7 +57,7 @@ def test_modules_without_facts_are_refused():
 
 @pytest.fixture
 def new_model(tmp_path, monkeypatch):
-    """A copy of the one-coin model under another name: a model, its conditionals, its export."""
+    """A copy of the one-coin model under another name: a file in each of the two folders."""
     for package in (models, conditionals):
         source = Path(package.__file__).with_name("one_coin.py").read_text(encoding="utf-8")
         folder = tmp_path / package.__name__
@@ -65,14 +66,16 @@ def new_model(tmp_path, monkeypatch):
         copied = copied.replace("one accuracy per worker", "one loaded coin per worker")
         (folder / "loaded_coin.py").write_text(copied, encoding="utf-8")
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
-    monkeypatch.setattr(models, "__all__", [*NAMES, "loaded_coin"])
+    found = sorted(name for _, name, _ in iter_modules(models.__path__) if name[0] != "_")
+    assert found == sorted([*NAMES, "loaded_coin"])
+    monkeypatch.setattr(models, "__all__", found)  # as after the next import of the package
     yield "loaded_coin"
     for package in (models, conditionals):
         sys.modules.pop(f"{package.__name__}.loaded_coin", None)
         vars(package).pop("loaded_coin", None)
 
 
-def test_a_new_model_needs_its_file_its_export_and_its_conditionals(new_model, capsys):
+def test_a_new_model_needs_its_file_and_its_conditionals(new_model, capsys):
     crowd = bc.simulate.crowd(20, 5, accuracy=0.8, seed=0)
     options = {"chains": 1, "draws": 4, "warmup": 2, "predictive": False, "progress": False}
     post = bc.sample_posterior(new_model, crowd.annotations, **options)

@@ -17,8 +17,8 @@ ATTRIBUTE = np.array([0, 0, 0, 0, 1, 1, 0, 0, 1, 1])
 
 
 @jax.jit
-def computed(params, observations):
-    """All that the model says, compiled once."""
+def quantities_of_model(params, observations):
+    """Everything that the model states about the data, compiled once."""
     sizes = {"n_items": N_ITEMS, "n_attributes": N_ATTRIBUTES}
 
     at_params = numpyro.handlers.substitute(judgements.model, data=params._asdict())
@@ -73,7 +73,7 @@ def joint_normal(params, observations, item):
 
 
 def test_density_is_that_of_all_judgements_one_by_one(params, data):
-    found = computed(params, data)["log_joint"]
+    found = quantities_of_model(params, data)["log_joint"]
     for item in range(N_ITEMS):
         mean, covariance, value = joint_normal(params, data, item)
         expected = stats.multivariate_normal.logpdf(value, mean, covariance)
@@ -81,7 +81,7 @@ def test_density_is_that_of_all_judgements_one_by_one(params, data):
 
 
 def test_target_given_judgements_is_the_normal_conditional(params, data):
-    found = computed(params, data)["target"]
+    found = quantities_of_model(params, data)["target"]
     for item in range(N_ITEMS):
         mean, covariance, value = joint_normal(params, data, item)
         weights = np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
@@ -92,7 +92,7 @@ def test_target_given_judgements_is_the_normal_conditional(params, data):
 
 
 def test_fields_of_params_are_sites_and_labels_are_the_joint(params, data):
-    found = computed(params, data)
+    found = quantities_of_model(params, data)
     for name, value in params._asdict().items():
         np.testing.assert_array_equal(found["sites"][name], value)
     np.testing.assert_allclose(found["sites"]["labels"], found["log_joint"], rtol=1e-6)
@@ -102,7 +102,9 @@ def test_the_order_of_judgements_does_not_matter(params, data):
     order = np.random.default_rng(0).permutation(len(ITEM))
     moved = Observations(data.target, data.item[order], data.attribute[order], data.value[order])
     np.testing.assert_allclose(
-        computed(params, moved)["log_joint"], computed(params, data)["log_joint"], rtol=1e-5
+        quantities_of_model(params, moved)["log_joint"],
+        quantities_of_model(params, data)["log_joint"],
+        rtol=1e-5,
     )
 
 
@@ -117,7 +119,7 @@ def test_predictions_are_as_far_off_as_they_say(params):
     found = judgements.label_posterior(params, drawn.observations, n_items=n_items)
     ratio = np.asarray((drawn.truth[:, -1] - found.mean) ** 2 / found.variance)
     assert abs(ratio.mean() - 1) < 4 * np.sqrt(2 / n_items)
-    # control: with judgements taken for exact the errors are larger than told
+    # control: if judgements are taken as exact, the errors are larger than reported
     sure = params._replace(internal_variance=jnp.full(2, 1e-3))
     found = judgements.label_posterior(sure, drawn.observations, n_items=n_items)
     ratio = np.asarray((drawn.truth[:, -1] - found.mean) ** 2 / found.variance)

@@ -14,7 +14,7 @@ from numpyro.infer.util import log_density
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
-from bayescrowd.models import _ragged, naive_bayes
+from bayescrowd.models import _feature_tables, naive_bayes
 from bayescrowd.models.naive_bayes import Observations, Params, Prior
 
 # Features of 3, 2 and 3 values. The classes of items 1 and 3 are not known; item 0 lacks feature 2,
@@ -139,11 +139,13 @@ def test_concentration_is_zero_beyond_the_last_value():
 
 def test_tables_and_blocks_are_inverse():
     table = params_of(0).conditional
-    widths = _ragged.by_width(N_VALUES)
+    widths = _feature_tables.by_width(N_VALUES)
     assert {width: members.tolist() for width, members in widths.items()} == {2: [1], 3: [0, 2]}
-    blocks = {w: _ragged.block(table, members, w, n_axes=1) for w, members in widths.items()}
+    blocks = {
+        w: _feature_tables.block(table, members, w, n_axes=1) for w, members in widths.items()
+    }
     assert {width: block.shape for width, block in blocks.items()} == {2: (1, 2, 2), 3: (2, 2, 3)}
-    np.testing.assert_array_equal(_ragged.table(blocks, N_VALUES, n_axes=1), table)
+    np.testing.assert_array_equal(_feature_tables.table(blocks, N_VALUES, n_axes=1), table)
 
 
 # Closed form

@@ -1,4 +1,4 @@
-"""Every picture draws what it says, where it is told to, and leaves pyplot alone."""
+"""Every picture draws what it says on the axes that it is given, and leaves pyplot alone."""
 
 import warnings
 from functools import cache
@@ -58,28 +58,30 @@ LOO = pd.DataFrame(
 
 
 @cache
-def pooled():
+def fitted_default():
     """The default, fitted to a small crowd."""
     return bc.AutoAggregator().fit(bc.simulate.crowd(80, 10, 3, seed=1).annotations)
 
 
 @cache
-def drawn():
-    """Draws of the accuracies of six workers, by two chains."""
+def one_coin_draws():
+    """Draws of the one-coin model of six workers, by two chains."""
     rng = np.random.default_rng(0)
     dims = ("chain", "draw", "worker")
     accuracy = rng.beta(8, 2, size=(2, 50, 6))
+    prevalence = ("chain", "draw", "cls"), np.full((2, 50, 2), 0.5)
     groups = {
-        "posterior": {"accuracy": (dims, accuracy)},
+        "posterior": {"prevalence": prevalence, "accuracy": (dims, accuracy)},
         "sample_stats": {"marginal_log_likelihood": (dims[:2], accuracy.sum(axis=2) - 4000)},
         "constant_data": {"worker_code": (("judgement",), np.arange(6).repeat(3))},
     }
     ids = {"worker": [f"worker {k}" for k in range(6)]}
-    return assemble({name: dataset_of(group, coords=ids) for name, group in groups.items()})
+    datasets = {name: dataset_of(group, coords=ids) for name, group in groups.items()}
+    return assemble(datasets, attrs={"model": "one_coin"})
 
 
 @cache
-def bought():
+def finished_policy():
     """B-LEAFS after its run on a table of berries and peas."""
     rows = [("red", "small", "berry"), ("red", "large", "berry"), ("green", "small", "pea")]
     table = pd.DataFrame(rows * 20, columns=["colour", "size", "kind"])
@@ -88,7 +90,7 @@ def bought():
     return policy
 
 
-def checked():
+def crowd_checks():
     share = np.linspace(0.1, 0.9, 3)
     table = pd.DataFrame(
         {
@@ -126,23 +128,23 @@ PICTURES = {
     "budget_curves": lambda est, data, ax: plots.budget_curves(CURVE, ax),
     "budget_plan": lambda est, data, ax: plots.budget_plan(PLAN, ax, within=0.04),
     "attribute_map": lambda est, data, ax: plots.attribute_map(selection(), ax),
-    "chain_ranks": lambda est, data, ax: plots.chain_ranks(drawn(), ax),
-    "chain_traces": lambda est, data, ax: plots.chain_traces(drawn(), ax),
+    "chain_ranks": lambda est, data, ax: plots.chain_ranks(one_coin_draws(), ax),
+    "chain_traces": lambda est, data, ax: plots.chain_traces(one_coin_draws(), ax),
     "confusion_matrix": lambda est, data, ax: plots.confusion_matrix(est, 3, ax),
     "convergence": lambda est, data, ax: plots.convergence(est, ax),
-    "credibility_course": lambda est, data, ax: plots.credibility_course(bought(), ax),
+    "credibility_course": lambda est, data, ax: plots.credibility_course(finished_policy(), ax),
     "information_map": lambda est, data, ax: plots.information_map(
         bc.pairwise_mutual_information(data.annotations), ax
     ),
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "loo_comparison": lambda est, data, ax: plots.loo_comparison(LOO, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
-    "pool_scores": lambda est, data, ax: plots.pool_scores(pooled(), ax),
+    "pool_scores": lambda est, data, ax: plots.pool_scores(fitted_default(), ax),
     "posterior_course": lambda est, data, ax: plots.posterior_course(
-        bought().result(), bought().space, "colour", ax
+        finished_policy().result(), finished_policy().space, "colour", ax
     ),
     "predictive_check": lambda est, data, ax: plots.predictive_check(
-        checked(), ax, what="vote_entropy"
+        crowd_checks(), ax, what="vote_entropy"
     ),
     "reliability": lambda est, data, ax: plots.reliability(est.probas_, data.truth, ax),
     "repeat_losses": lambda est, data, ax: plots.repeat_losses(selection(), ax),
@@ -150,14 +152,14 @@ PICTURES = {
         bc.MutualInformationSelector(10).fit(data.annotations), ax
     ),
     "selection_errors": lambda est, data, ax: plots.selection_errors(ERRORS, ax),
-    "spending_course": lambda est, data, ax: plots.spending_course(bought().result(), ax),
+    "spending_course": lambda est, data, ax: plots.spending_course(finished_policy().result(), ax),
     "stagewise_course": lambda est, data, ax: plots.stagewise_course(
         bc.StagewiseEM(3).fit(data.annotations), "n_informative", ax
     ),
     "unexplained_pairs": lambda est, data, ax: plots.unexplained_pairs(
         bc.MDPD(3, n_init=1).fit(data.annotations), ax
     ),
-    "worker_forest": lambda est, data, ax: plots.worker_forest(drawn(), ax),
+    "worker_forest": lambda est, data, ax: plots.worker_forest(one_coin_draws(), ax),
     "worker_map": lambda est, data, ax: plots.worker_map(est, ax),
     "worker_recovery": lambda est, data, ax: plots.worker_recovery(est, data.parameters, ax),
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescrowd.posterior.alignment import align_chains, complaints, renamed
+from bayescrowd.posterior.alignment import align_chains, complaints, rename_classes
 
 RIGHT = np.array([[8.0, 2.0, 0.0], [1.0, 9.0, 1.0], [2.0, 0.0, 7.0]])
 ORDERS = [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
@@ -35,9 +35,9 @@ def test_values_follow_their_class(order):
     alignment = align_chains(draws([0, 1, 2], order), can_rename=True)
     prevalence = np.array([0.5, 0.3, 0.2])
     values = np.stack([prevalence, prevalence[order]])[:, None]  # chain, draw, cls
-    aligned = renamed(values, ("chain", "draw", "cls"), alignment.naming)
+    aligned = rename_classes(values, ("chain", "draw", "cls"), alignment.naming)
     np.testing.assert_array_equal(aligned, np.stack([prevalence, prevalence])[:, None])
-    same = renamed(values, ("chain", "draw", "observed"), alignment.naming)
+    same = rename_classes(values, ("chain", "draw", "observed"), alignment.naming)
     np.testing.assert_array_equal(same, values)
 
 

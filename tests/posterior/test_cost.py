@@ -19,7 +19,10 @@ def ann():
     return bc.simulate.crowd(30, 5, 3, accuracy=0.9, seed=0).annotations
 
 
-@pytest.mark.parametrize("name", ["dawid_skene", "one_coin", "mace", "hierarchical_dawid_skene"])
+MODELS = bc.models.catalogue("labels")
+
+
+@pytest.mark.parametrize("name", [name for name, facts in MODELS.items() if facts.has_conditionals])
 def test_draws_have_the_size_that_is_counted(ann, name, monkeypatch):
     """With one copy of the draws and nothing beside them, the estimate is their exact size."""
     model = getattr(bc.models, name)
@@ -35,9 +38,9 @@ def test_draws_have_the_size_that_is_counted(ann, name, monkeypatch):
     assert more - fewer == n_bytes + agreement
 
 
-@pytest.mark.parametrize("name", ["ability_dawid_skene", "item_difficulty", "worker_types"])
+@pytest.mark.parametrize("name", [n for n, facts in MODELS.items() if not facts.has_conditionals])
 def test_axes_without_ids_are_counted(ann, name, monkeypatch):
-    """Types of workers and difficulties of tasks are no axes of the labels."""
+    """Types of workers and difficulties of tasks are no axes of the labels, but are counted."""
     model = getattr(bc.models, name)
     problem = crowd_problem(model, ann, model.Prior())
     monkeypatch.setattr(cost, "COPIES_OF_DRAWS", 1)

@@ -9,15 +9,14 @@ from bayescrowd.posterior import sample
 from bayescrowd.posterior.container import group_of
 
 SHAPE = {"chains": 3, "draws": 1000}
-"""Of the fixture `post`, whose compiled form is used again."""
+"""Shape of the fixture `post`, so that its compiled program is used again."""
 
 MODELS = {
-    "DawidSkene": ("dawid_skene", "gibbs"),
-    "SpectralDawidSkene": ("dawid_skene", "gibbs"),
-    "OneCoinDawidSkene": ("one_coin", "gibbs"),
-    "MACE": ("mace", "gibbs"),
-    "GLAD": ("item_difficulty", "nuts"),
+    name: model
+    for name in bc.__all__
+    if (model := getattr(getattr(bc, name), "_model_name", None)) is not None
 }
+"""The model of every public estimator that has one."""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +48,11 @@ def test_row_order_makes_no_difference(awkward):
     assert group_of(one, "posterior").equals(group_of(other, "posterior"))
 
 
+def test_every_model_of_an_estimator_is_one_of_labels():
+    assert {"DawidSkene", "MACE", "GLAD"} <= set(MODELS)
+    assert set(MODELS.values()) <= set(bc.models.catalogue("labels"))
+
+
 # The crowd is too small for the moments of the spectral start.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
@@ -59,7 +63,7 @@ def test_model_and_start_are_those_of_the_estimator(crowd, monkeypatch, name):
     est.posterior(draws=7)
     est.posterior(method="nuts", init="random", seed=6)
     (arguments, options), (_, given) = asked
-    assert arguments == (MODELS[name][0], crowd.annotations)
+    assert arguments == (MODELS[name], crowd.annotations)
     assert options.pop("init") is est.probas_
     assert options == {"seed": 5, "draws": 7}
     assert given == {"method": "nuts", "init": "random", "seed": 6}
@@ -69,12 +73,13 @@ def test_model_and_start_are_those_of_the_estimator(crowd, monkeypatch, name):
 @pytest.mark.parametrize("name", ["OneCoinDawidSkene", "MACE", "GLAD"])
 @pytest.mark.filterwarnings("ignore:the crowd is hardly better than guessing")
 def test_other_posteriors_are_those_of_their_models(crowd, name):
-    model, method = MODELS[name]
-    draws = {"gibbs": 4000, "nuts": 500}[method]  # sweeps of MACE are quick, and alike
+    model = getattr(bc.models, MODELS[name])
+    # sweeps of MACE are quick, and consecutive ones are alike
+    draws = 4000 if model.FACTS.has_conditionals else 500
     options = {"chains": 2, "draws": draws, "warmup": 500, "predictive": False}
     options["log_likelihood"] = False
     started = getattr(bc, name)().fit(crowd.annotations).posterior(seed=8, **options)
-    direct = bc.sample_posterior(getattr(bc.models, model), crowd.annotations, method, **options)
+    direct = bc.sample_posterior(model, crowd.annotations, **options)
     effective = min(bc.diagnose(started).ess_bulk, bc.diagnose(direct).ess_bulk)
     assert effective > 50
     assert_same_labels(started, direct, effective)

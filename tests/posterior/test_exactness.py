@@ -114,7 +114,7 @@ def prevalence_term(truth, prior):
 TERMS = {dawid_skene: dawid_skene_terms, one_coin: one_coin_terms, mace: mace_terms}
 
 
-def enumerated(model):
+def exact_posterior(model):
     """Exact label probabilities [item, cls] and posterior means of the parameters."""
     weights, truths, means = zip(*TERMS[model](), strict=True)
     share = np.exp(np.array(weights) - logsumexp(weights))
@@ -171,7 +171,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:label switching", "ignore:the cr
 @pytest.mark.parametrize(("model", "method"), CASES)
 def test_parameters_have_the_enumerated_means(posterior, model, method):
     group = group_of(posterior(model, method), "posterior")
-    _, means = enumerated(model)
+    _, means = exact_posterior(model)
     for name, expected in means.items():
         assert_means(group[name].to_numpy().astype(float), expected)
 
@@ -179,7 +179,7 @@ def test_parameters_have_the_enumerated_means(posterior, model, method):
 @pytest.mark.parametrize(("model", "method"), CASES)
 def test_labels_have_the_enumerated_probabilities(posterior, model, method):
     post = posterior(model, method)
-    probas, _ = enumerated(model)
+    probas, _ = exact_posterior(model)
     draws = label_draws(model, post)
     assert_means(draws, probas)
     np.testing.assert_allclose(bc.label_posterior(post), draws.mean(axis=(0, 1)), atol=1e-5)
@@ -217,6 +217,6 @@ def test_draws_have_the_enumerated_quartiles(posterior, method):
 def test_control_the_posterior_of_another_prior_is_told_apart(posterior):
     post = posterior(dawid_skene, "gibbs")
     draws = label_draws(dawid_skene, post)
-    probas, _ = enumerated(one_coin)
+    probas, _ = exact_posterior(one_coin)
     with pytest.raises(AssertionError, match="ordered"):
         assert_means(draws, probas)

@@ -15,15 +15,14 @@ from bayescrowd.models import (
     item_difficulty,
     mace,
     naive_bayes,
-    one_coin,
 )
 from bayescrowd.models.dawid_skene import Labels, Prior
 from bayescrowd.posterior import gibbs
 from bayescrowd.posterior.conditionals import crowd_labels
 from bayescrowd.posterior.gibbs import Gibbs, State
 
-MODELS = [dawid_skene, one_coin, mace]
 CONJUGATE = [name for name, facts in bc.models.catalogue().items() if facts.has_conditionals]
+MODELS = [getattr(bc.models, name) for name in bc.models.catalogue("labels") if name in CONJUGATE]
 STEP = {model: jax.jit(partial(gibbs.sweep, model=model)) for model in MODELS}
 
 

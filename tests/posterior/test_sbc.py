@@ -1,4 +1,4 @@
-"""Every model's sampler is calibrated on what NumPy draws from the model's priors.
+"""Samplers are calibrated on what NumPy draws from the models' priors.
 
 Small versions of simulation-based calibration; `benchmarks/calibration.py` has the full ones. The
 simulators below are second implementations of the models, which compile nothing.
@@ -27,7 +27,7 @@ from bayescrowd.posterior.gibbs import Gibbs
 from bayescrowd.posterior.nuts import nuts_kernel
 
 LEVEL = 1e-3
-"""Of each test; all models make 60, so that one in 17 keys would fail somewhere."""
+"""Level of each test; all models make 60, so that one key in 17 would fail somewhere."""
 
 N_SIMULATIONS, N_DRAWS = 128, 15
 
@@ -41,18 +41,21 @@ class Small(NamedTuple):
     wrong: Any
 
 
+WRONG_PRIORS = {
+    dawid_skene: {"accuracy": 0.85},
+    one_coin: {"accuracy": 0.85},
+    mace: {"knowing": 3.0},
+    hierarchical_dawid_skene: {"accuracy": 0.85},
+    naive_bayes: {"conditional": 6.0},
+    access_path: {"conditional": 6.0},
+    item_difficulty: {"ability": 3.0},
+}
+"""The models that are simulated below, each with a prior that its data are not drawn from."""
+
+
 def small(model):
     """Crowds of three workers and six items, or tables of two features and twelve items."""
-    wrong = {
-        dawid_skene: {"accuracy": 0.85},
-        one_coin: {"accuracy": 0.85},
-        mace: {"knowing": 3.0},
-        hierarchical_dawid_skene: {"accuracy": 0.85},
-        item_difficulty: {"ability": 3.0},
-        naive_bayes: {"conditional": 6.0},
-        access_path: {"conditional": 6.0},
-    }[model]
-    prior = model.Prior(**wrong)
+    prior = model.Prior(**WRONG_PRIORS[model])
     if model is item_difficulty:
         case = calibration.crowd_case(model, n_items=3, n_workers=3, n_classes=3)
         return Small(nuts_kernel(model), case, thin=4, wrong=prior)
@@ -141,7 +144,7 @@ def answer_probability(model, params, item, worker, n_classes):
     return np.where(is_right, right, (1 - right) / (n_classes - 1))
 
 
-def simulated(seed, model, case):
+def simulate_all(seed, model, case):
     """Parameters and data of all simulations."""
     rng = np.random.default_rng(seed)
     design = [np.asarray(codes) for codes in case.design]
@@ -175,16 +178,10 @@ def together(*codes):
 # The tests
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        *(dawid_skene, one_coin, mace, hierarchical_dawid_skene),
-        *(naive_bayes, access_path, item_difficulty),
-    ],
-)
+@pytest.mark.parametrize("model", WRONG_PRIORS)
 def test_samplers_are_calibrated_and_those_with_a_wrong_prior_are_not(model):
     kernel, case, thin, wrong = small(model)
-    data = simulated(7, model, case)
+    data = simulate_all(7, model, case)
     right, control = (
         calibration.calibrate(
             jax.random.key(7),

@@ -39,7 +39,7 @@ def labels_of(seed=0):
     return Labels(*map(jnp.asarray, codes))
 
 
-def dealt(batch_size):
+def deal_batches(batch_size):
     return svi.deal(jax.random.key(1), labels_of(), n_items=7, batch_size=batch_size)
 
 
@@ -48,7 +48,7 @@ def dealt(batch_size):
 
 @pytest.mark.parametrize(("batch_size", "shape"), [(1, (7, 1)), (3, (3, 3)), (7, (1, 7))])
 def test_every_label_is_in_one_batch(batch_size, shape):
-    batches = dealt(batch_size)
+    batches = deal_batches(batch_size)
     assert batches.item.shape == shape
     is_item = np.asarray(batches.item) < 7
     assert sorted(np.asarray(batches.item)[is_item]) == list(range(7))
@@ -64,7 +64,9 @@ def test_every_label_is_in_one_batch(batch_size, shape):
 
 
 def test_a_batch_larger_than_the_data_is_all_of_them():
-    for few, many in zip(jax.tree.leaves(dealt(7)), jax.tree.leaves(dealt(10**9)), strict=True):
+    for few, many in zip(
+        jax.tree.leaves(deal_batches(7)), jax.tree.leaves(deal_batches(10**9)), strict=True
+    ):
         np.testing.assert_array_equal(few, many)
 
 
@@ -98,7 +100,7 @@ def bound_and_slope(batches, batch):
 def test_the_bound_of_a_narrow_guide_by_hand():
     # Normals of no width leave the density at their means and their entropy. With two classes the
     # prevalence is a logistic function of one number.
-    found, _ = bound_and_slope(dealt(7), 0)
+    found, _ = bound_and_slope(deal_batches(7), 0)
     loc = {site: np.asarray(value, dtype=float) for site, value in narrow_guide().loc.items()}
     p = np.array([expit(loc["prevalence"][0]), expit(-loc["prevalence"][0])])
     expected = stats.dirichlet.logpdf(p, [3, 3]) + np.log(p).sum()
@@ -116,15 +118,15 @@ def test_the_bound_of_a_narrow_guide_by_hand():
 def test_batches_leave_the_bound_and_its_slope_unbiased():
     # Batches of 3, 2 and 2 tasks: their mean is the bound of all labels, tasks' own normals among
     # them. The draws differ from batch to batch, hence normals of no width.
-    each = [bound_and_slope(dealt(3), batch) for batch in range(3)]
+    each = [bound_and_slope(deal_batches(3), batch) for batch in range(3)]
     in_parts = jax.tree.map(lambda *values: np.mean(np.stack(values), axis=0), *each)
-    at_once = bound_and_slope(dealt(7), 0)
+    at_once = bound_and_slope(deal_batches(7), 0)
     np.testing.assert_allclose(in_parts[0], at_once[0], rtol=1e-5)
     for part, whole in zip(*map(jax.tree.leaves, (in_parts[1], at_once[1])), strict=True):
         np.testing.assert_allclose(part, whole, rtol=1e-3, atol=1e-3)
 
 
-def enumerated():
+def exact_posterior():
     """Log evidence, label probabilities and mean confusion under Dawid and Skene's model.
 
     Given the classes all parameters integrate out: a sum over 128 terms.
@@ -173,7 +175,7 @@ def test_the_bound_ends_below_the_evidence_but_near(post):
     elbo = group_of(post, "optimisation")["elbo"].to_numpy().astype(float)
     last = elbo[:, -30:]
     error = last.std() / np.sqrt(last.size)
-    gap = enumerated()[0] - last.mean()
+    gap = exact_posterior()[0] - last.mean()
     # what normals lose: 0.08 to 0.11 nats were measured with three seeds
     assert -4 * error < gap < 0.5
     assert (elbo[:, 0] < last.mean() - 10 * error).all()
@@ -182,7 +184,7 @@ def test_the_bound_ends_below_the_evidence_but_near(post):
 def test_means_are_near_the_enumerated_ones(post):
     # The guide is no posterior: with three seeds the largest gaps were 0.012, of standard
     # deviations of 0.13 to 0.18, and 0.034 to 0.039 for labels. The draws' own error is 0.004.
-    _, probas, confusion = enumerated()
+    _, probas, confusion = exact_posterior()
     found = group_of(post, "posterior")["confusion"].mean(["chain", "draw"])
     np.testing.assert_allclose(found, confusion, atol=0.012 + 4 * 0.004)
     np.testing.assert_allclose(bc.label_posterior(post), probas, atol=0.039 + 4 * 0.004)
@@ -211,8 +213,8 @@ def test_a_fit_that_has_not_ended_is_told(post, rise, is_rising):
     found = approximation_of(assemble(groups))
     np.testing.assert_allclose(found.rise, rise, rtol=0.1)
     assert found.is_rising == is_rising
-    told = " ".join(approximation_problems(found))
-    assert ("the ELBO still rises, by 10" in told) == is_rising
+    problems = " ".join(approximation_problems(found))
+    assert ("the ELBO still rises, by 10" in problems) == is_rising
 
 
 def test_draws_of_a_sampler_are_no_approximation(post):
@@ -223,7 +225,7 @@ def test_draws_of_a_sampler_are_no_approximation(post):
 def test_weights_average_to_the_evidence(post):
     # E_q[p / q] is the evidence: the logarithm of 2,000 weights' mean, by the delta method
     weight = group_of(post, "sample_stats")["log_weight"].to_numpy().astype(float).ravel()
-    ratio = np.exp(weight - enumerated()[0])
+    ratio = np.exp(weight - exact_posterior()[0])
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(ratio.size)
 
 

@@ -113,7 +113,7 @@ def test_a_real_posterior(post, awkward):
     ("model", "message"),
     [
         ("naive_bayes", "workers have no accuracy in the model naive_bayes"),
-        ("probit", "draws of the model probit: expected one of ability_dawid_skene, "),
+        ("probit", "the draws are of the model probit; expected one of ability_dawid_skene, "),
     ],
 )
 def test_models_without_accuracies_are_named(model, message):

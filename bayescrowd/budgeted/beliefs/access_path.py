@@ -43,20 +43,16 @@ from scipy.special import gammaln
 from bayescrowd.budgeted.beliefs.naive_bayes import Estimate
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
-from bayescrowd.posterior.conditionals.access_path import (
-    FeatureReadings,
-    Tables,
-    prior_concentrations,
-    sweep_chains,
-)
-from bayescrowd.posterior.conditionals.access_path_groups import (
+from bayescrowd.posterior.conditionals.access_path_feature import (
     Groups,
     Mode,
     draw_dirichlet,
     group_readings,
     posterior_mode,
+    sweep_chains,
     sweep_groups,
 )
+from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables
 
 __all__ = ["AccessPathBelief", "MultisetReader", "log_predictive", "multisets"]
 
@@ -211,15 +207,13 @@ class AccessPathBelief:
             _pad([found.counts for found in of_feature], 0.0),
             _pad([found.log_orders for found in of_feature], -np.inf),
         )
-        prior = prior_concentrations(
-            access_path.Prior(conditional=space.strength),
-            n_groups=1,
-            n_classes=space.n_classes,
-            n_values=self._widths,
+        prior, widths = access_path.Prior(conditional=space.strength), self._widths
+        conditional = access_path.conditional_concentration(
+            prior, n_classes=space.n_classes, n_values=widths
         )
+        confusion = access_path.confusion_concentration(prior, n_values=widths)
         self._prior = Tables(
-            np.asarray(prior.conditional, dtype=np.float32),
-            np.asarray(prior.confusion[:, 0], dtype=np.float32),
+            np.asarray(conditional, dtype=np.float32), np.asarray(confusion, dtype=np.float32)
         )
         # [feature, chain, ...]: a chain without readings is the prior itself
         self._chains = Tables(*(np.repeat(rows[:, None], N_CHAINS, axis=1) for rows in self._prior))

@@ -2,7 +2,8 @@
 
 * Every conjugate model has a module of its own name here, whose `CONDITIONALS` say how its
   parameters are drawn given the classes; `protocol` states what they consist of.
-* `crowd_labels`: counts and log densities that the crowd models share.
+* `classes`, `crowd_labels`: counts and log densities that several models share.
+* `access_path_sweep`: the one sweep of the access path model; `access_path_feature`: its chains for
+  a single feature whose classes are known.
 * `judgements`: the model of numeric judgements.
-* `access_path_groups`: the access path model of one feature with equal readings counted together.
 """

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bayescrowd.models.dawid_skene import Labels
 
-__all__ = ["answer_counts", "class_counts", "coin_counts", "labels_log_joint", "vote_shares"]
+__all__ = ["answer_counts", "coin_counts", "labels_log_joint", "vote_shares"]
 
 _N_STREAMS = 4
 """Number of stretches of labels that are summed in turn; more gain nothing (rte, 8,000 labels)."""
@@ -50,12 +50,6 @@ def _interleave(codes: Int[Array, " label"], *, fill: int) -> Int[Array, " padde
     """
     padded = jnp.pad(codes, (0, -len(codes) % _N_STREAMS), constant_values=fill)
     return padded.reshape(_N_STREAMS, -1).T.ravel()
-
-
-def class_counts(truth: Int[Array, " item"], n_classes: int) -> Float[Array, " cls"]:
-    """Number of items of each class."""
-    # Compared, not scattered: all items are added to a few numbers.
-    return (truth[:, None] == jnp.arange(n_classes)).sum(axis=0, dtype=jnp.float32)
 
 
 def answer_counts(

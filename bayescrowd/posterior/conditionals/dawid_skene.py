@@ -11,9 +11,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models.dawid_skene import Labels, Params, Prior, confusion_concentration
+from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
     answer_counts,
-    class_counts,
     labels_log_joint,
     vote_shares,
 )

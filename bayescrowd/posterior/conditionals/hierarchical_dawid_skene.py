@@ -37,9 +37,9 @@ from bayescrowd.models.hierarchical_dawid_skene import (
     confusion_concentration,
     crowd_concentration,
 )
+from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
     answer_counts,
-    class_counts,
     labels_log_joint,
     vote_shares,
 )

@@ -21,8 +21,8 @@ from bayescrowd.models.mace import (
     confusion,
     knowing_given_truth,
 )
+from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
-    class_counts,
     coin_counts,
     labels_log_joint,
     vote_shares,

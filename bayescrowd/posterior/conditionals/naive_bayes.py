@@ -7,30 +7,18 @@ given the tables, the classes of the items are independent. A known class is nev
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray
 
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models import access_path, naive_bayes
-from bayescrowd.posterior.conditionals.crowd_labels import class_counts
+from bayescrowd.models import naive_bayes
+from bayescrowd.posterior.conditionals.classes import class_counts, known_classes
 from bayescrowd.posterior.conditionals.protocol import Conditionals
 
-__all__ = ["CONDITIONALS", "draw_params", "first_params", "known_classes"]
+__all__ = ["CONDITIONALS"]
 
 
-def known_classes(
-    observations: naive_bayes.Observations | access_path.Observations,
-    *,
-    n_items: int,
-    n_classes: int,
-) -> Float[Array, "item cls"]:
-    """Class probabilities to start from: 0 and 1 for known classes, uniform for unknown ones."""
-    is_known = (observations.target >= 0)[:, None]
-    return jnp.where(is_known, jax.nn.one_hot(observations.target, n_classes), 1 / n_classes)
-
-
-def first_params(
+def _first_params(
     prior: naive_bayes.Prior, *, n_classes: int, n_values: tuple[int, ...]
 ) -> naive_bayes.Params:
     """Prior means."""
@@ -39,7 +27,7 @@ def first_params(
     return naive_bayes.Params(jnp.full(n_classes, 1 / n_classes), conditional)
 
 
-def draw_params(
+def _draw_params(
     rng_key: PRNGKeyArray,
     truth: Int[Array, " item"],
     params: naive_bayes.Params,
@@ -62,5 +50,5 @@ def draw_params(
     return naive_bayes.Params(prevalence, conditional)
 
 
-CONDITIONALS = Conditionals(first_params, draw_params, naive_bayes.label_log_joint, known_classes)
+CONDITIONALS = Conditionals(_first_params, _draw_params, naive_bayes.label_log_joint, known_classes)
 """Conditionals of `bayescrowd.models.naive_bayes`."""

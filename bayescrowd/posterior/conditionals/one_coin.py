@@ -12,8 +12,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models.one_coin import Labels, Params, Prior, accuracy_concentration, confusion
+from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
-    class_counts,
     coin_counts,
     labels_log_joint,
     vote_shares,

@@ -19,7 +19,7 @@ from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.evaluation.simulation import classification_error, learn_from_all
 from bayescrowd.models import access_path
 from bayescrowd.posterior import gibbs
-from bayescrowd.posterior.conditionals.access_path import Tables
+from bayescrowd.posterior.conditionals.access_path_sweep import Tables
 
 # Two classes and at most four values in all tests: the sweep compiles once.
 VALUES = {"a": [0, 1], "b": ["x", "y", "z"], "c": [0, 1, 2, 3], "d": ["no", "yes"]}

@@ -8,13 +8,12 @@ from scipy.special import betaln, logsumexp
 
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path import (
-    FeatureReadings,
+    CONDITIONALS,
     TableReadings,
-    Tables,
-    first_params,
-    prior_concentrations,
-    sweep_chains,
+    _prior_concentrations,
 )
+from bayescrowd.posterior.conditionals.access_path_feature import sweep_chains
+from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables
 
 # Eight readings of one feature of two values, three labels each, of items of known classes.
 TARGET = np.array([0, 1, 1, 1, 1, 1, 1, 1], dtype=np.int32)
@@ -33,7 +32,7 @@ N_ERRORS = 4.0
 def feature_prior(right, n_values=2):
     """Concentrations of one feature before any reading, one group of workers."""
     prior = access_path.Prior(right=right)
-    rows = prior_concentrations(prior, n_groups=1, n_classes=2, n_values=(n_values,))
+    rows = _prior_concentrations(prior, n_groups=1, n_classes=2, n_values=(n_values,))
     return Tables(np.asarray(rows.conditional[0]), np.asarray(rows.confusion[0, 0]))
 
 
@@ -119,7 +118,9 @@ def test_readings_and_labels_are_counted_by_value():
 
 
 def test_chains_start_from_the_prior_means():
-    params = first_params(access_path.Prior(), n_groups=2, n_classes=2, n_values=(3, 2))
+    params = CONDITIONALS.first_params(
+        access_path.Prior(), n_groups=2, n_classes=2, n_values=(3, 2)
+    )
     np.testing.assert_allclose(params.prevalence, [0.5, 0.5])
     np.testing.assert_allclose(params.conditional[1], [[0.5, 0.5, 0]] * 2)
     np.testing.assert_allclose(
@@ -177,7 +178,7 @@ def test_control_another_prior_is_told_apart(chains):
 
 
 def test_concentrations_hold_every_reading_and_label_and_nothing_beyond_the_values():
-    rows = prior_concentrations(access_path.Prior(), n_groups=1, n_classes=2, n_values=(3, 2))
+    rows = _prior_concentrations(access_path.Prior(), n_groups=1, n_classes=2, n_values=(3, 2))
     prior = Tables(np.asarray(rows.conditional[1]), np.asarray(rows.confusion[1, 0]))
     readings = FeatureReadings(TARGET, np.pad(COUNTS, ((0, 0), (0, 1))))
     start = Tables(*(np.repeat(table[None], 4, axis=0) for table in prior))

@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp
 
 from bayescrowd.models import access_path, naive_bayes
 from bayescrowd.posterior import gibbs
-from bayescrowd.posterior.conditionals.naive_bayes import known_classes
+from bayescrowd.posterior.conditionals.classes import known_classes
 
 # Four items, of which two have a known class; a feature of two values and one of three.
 TARGET = np.array([0, 1, -1, -1])
@@ -39,7 +39,7 @@ N_ERRORS = 4.0
 
 
 def log_evidence_and_mean(counts, concentration):
-    """Of rows of counts under Dirichlet rows, entries of concentration zero left out."""
+    """Log evidence and mean of rows under Dirichlet priors; concentrations of zero drop out."""
     exists = concentration > 0
     alpha = np.where(exists, concentration, 1.0)
     each = np.where(exists, gammaln(alpha + counts) - gammaln(alpha), 0.0).sum()

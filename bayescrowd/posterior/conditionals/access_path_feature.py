@@ -1,28 +1,39 @@
-"""The access path model of one feature with equal readings counted together, in NumPy.
+"""Chains of one feature of the access path model whose classes are all known.
 
-A feature of v values has at most C(v + W - 1, W) different readings of W labels per class, however
-long the table. Where the classes are known, two things need only how often each of them occurs
-(Nushi et al. 2016, 'Access Path model'); both are `access_path.sweep` with their own choice of
-values:
+Where all classes are known, features are independent a posteriori, so a feature with new answers is
+drawn anew without looking at the others. The state of a chain is the concentrations of its tables
+given the values, so that means are averages of closed forms over few chains. Each function makes
+the sweep of `access_path_sweep` with its own choice of values:
 
-* Gibbs sweeps: a multinomial number of a group's readings has each hidden value. 10,000 readings in
-  500 groups take a tenth of the time of `access_path.sweep_chains`, which is faster while readings
-  are few and keep coming.
-* The posterior mode, by EM (Dempster, Laird and Rubin 1977), started from the tables of all chains
-  at once; the start that ends highest is kept. In the M-step rows are proportional to their
-  concentrations less one. Concentrations below one have no inner mode: their values get zero, as in
-  naive Bayes.
+* `sweep_chains`, in JAX: many chains at once, for readings that are few and keep coming.
+* `sweep_groups`, in NumPy: equal readings are counted together, and a multinomial number of a
+  group's readings has each hidden value. A feature of v values has at most C(v + W - 1, W)
+  different readings of W labels per class, however long the table: 10,000 readings in 500 groups
+  take a tenth of the time of `sweep_chains`.
+* `posterior_mode`, by EM (Dempster, Laird and Rubin 1977): a value's expectation takes the place of
+  its draw. EM starts from the tables of all chains at once, and the start that ends highest is
+  kept. In the M-step, rows are proportional to their concentrations less one. Concentrations below
+  one have no inner mode: their values get zero, as in naive Bayes.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import logsumexp
 
-from bayescrowd.posterior.conditionals.access_path import LEAST, FeatureReadings, Tables, sweep
+from bayescrowd.draws.categorical import draw_categories
+from bayescrowd.draws.dirichlet import dirichlet_rows
+from bayescrowd.posterior.conditionals.access_path_sweep import (
+    LEAST,
+    FeatureReadings,
+    Tables,
+    sweep,
+)
 
 __all__ = [
     "Groups",
@@ -30,11 +41,12 @@ __all__ = [
     "draw_dirichlet",
     "group_readings",
     "posterior_mode",
+    "sweep_chains",
     "sweep_groups",
 ]
 
 N_EM = 200
-"""Steps of EM from each start; the tables of a feature move by less than 1e-4 long before."""
+"""Number of EM steps from each start; tables move by less than 1e-4 long before the last."""
 
 
 class Groups(NamedTuple):
@@ -58,6 +70,55 @@ class Mode(NamedTuple):
         """Log P(labels | class) in their order, from how many of a row's labels name each value."""
         log_given = counts @ np.log(self.confusion + LEAST).T
         return logsumexp(log_given[:, None, :] + np.log(self.conditional + LEAST), axis=-1)
+
+
+@jax.jit
+def sweep_chains(
+    rng_key: PRNGKeyArray, concentration: Tables, readings: FeatureReadings, prior: Tables
+) -> Tables:
+    """One Gibbs step of many chains of one feature: tables given values, then new values.
+
+    JAX compiles it anew for each number of slots.
+
+    Args:
+        rng_key: the source of randomness.
+        concentration: concentrations of each chain's tables given its values, along a leading axis.
+            Readings that have been added since have no value in them yet.
+        readings: all readings of the feature.
+        prior: concentrations before any reading, without the axis of chains.
+
+    Returns:
+        Concentrations given the new values.
+
+    Examples:
+        One feature of two values, ten items of each of two classes, three labels for each:
+
+        >>> import jax, numpy as np
+        >>> target = np.repeat([0, 1], 10)
+        >>> counts = np.where(target[:, None] == 0, [3.0, 0.0], [1.0, 2.0])
+        >>> readings = FeatureReadings(target, counts.astype(np.float32))
+        >>> prior = Tables(np.ones((2, 2), np.float32), np.float32([[4, 1], [1, 4]]))
+        >>> chains = Tables(*(np.repeat(rows[None], 100, axis=0) for rows in prior))
+        >>> for key in jax.random.split(jax.random.key(0), 10):
+        ...     chains = sweep_chains(key, chains, readings, prior)
+        >>> chains.conditional.mean(axis=0).argmax(axis=1).tolist()
+        [0, 1]
+        >>> chains.conditional.sum(axis=2)[0].tolist()  # ten readings and two pseudo-readings
+        [12.0, 12.0]
+    """
+    key_tables, key_value = jax.random.split(rng_key)
+
+    def choose(log_weights: Float[Array, "chain slot value"]) -> Float[Array, "chain slot value"]:
+        return jax.nn.one_hot(draw_categories(key_value, log_weights), log_weights.shape[-1])
+
+    return sweep(_draw_tables(key_tables, concentration), readings, prior, choose)
+
+
+def _draw_tables(rng_key: PRNGKeyArray, concentration: Tables) -> Tables:
+    """Both tables in one call of the generator: a second would double the compilation time."""
+    n_classes = concentration.conditional.shape[-2]
+    rows = dirichlet_rows(rng_key, jnp.concatenate(concentration, axis=-2))
+    return Tables(rows[..., :n_classes, :], rows[..., n_classes:, :])
 
 
 def group_readings(readings: FeatureReadings) -> Groups:
@@ -84,7 +145,7 @@ def sweep_groups(
 
     Args:
         rng: the source of randomness.
-        concentration: of each chain's tables given its values, along a leading axis.
+        concentration: concentrations of each chain's tables given its values, along a leading axis.
         groups: all readings of the feature.
         prior: concentrations before any reading, without the axis of chains.
 

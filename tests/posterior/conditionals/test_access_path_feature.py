@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import betaln, logsumexp
 
-from bayescrowd.posterior.conditionals.access_path import FeatureReadings, Tables
-from bayescrowd.posterior.conditionals.access_path_groups import (
+from bayescrowd.posterior.conditionals.access_path_feature import (
     draw_dirichlet,
     group_readings,
     posterior_mode,
     sweep_groups,
 )
+from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables
 
 # Eight readings of one feature of two values, three labels each; five of them are equal.
 TARGET = np.array([0, 1, 1, 1, 1, 1, 1, 1])
