@@ -9,7 +9,7 @@ A run can write down how long its tests took, and another leave out the long one
 keeps a list. Tests of the package as a whole, which stand directly in this folder, are always run.
 
 With BAYESCROWD_TYPE_CHECKS=0 in the environment, types are not checked. `.ci/run` does so for the
-tests marked slow: they measure numbers, and checking their many small calls would double their time.
+tests marked slow, which measure numbers: checking their many small calls would double their time.
 """
 
 import json

@@ -61,7 +61,7 @@ _SHORT = {
     "selective": Method("SelectiveDawidSkene", "Dawid–Skene without uninformative workers"),
     "spectral": Method("SpectralDawidSkene", "Dawid–Skene started by the method of moments"),
 }
-"""Methods with a name and a description of their own: the default, then from simple to elaborate."""
+"""Methods with a name and description of their own: the default, then from simple to elaborate."""
 
 METHODS = _SHORT | {
     command_name(name): Method(name, summary_of(name))
