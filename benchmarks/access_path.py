@@ -2,11 +2,11 @@
 
     python benchmarks/access_path.py [--features 20] [--observations 200] [--labels 5]
 
-`run` plays whole runs of policies on a simulated table: 3 values per feature, 2 classes, 3 features
-of 20 that tell something, 30 % of the labels wrong. A step is a question with its labels: ask,
-answer, tell; `warm` is the best run of a policy. Policies share what is compiled: the first run of
-all, `cold`, has compilation in it. `step` moves one feature on, learning and drawing, while the
-others have no answers or many each: the two must cost the same.
+`run` plays whole runs of policies on a simulated table: 3 values per feature, 2 classes, 3
+informative features of 20, 30 % of the labels wrong. A step is a question with its labels: ask,
+answer, tell; `warm` is the fastest run of a policy. Policies share compiled code, so that only the
+very first run, `cold`, includes compilation. `step` observes an answer about one feature and draws,
+while the other features have either no answers or many: both must cost the same.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def simulated_table(n_features: int) -> pd.DataFrame:
 
 
 def run_seconds(make: Callable[..., bc.BLeafs], table: pd.DataFrame, repeats: int) -> list[float]:
-    """CPU seconds per step of each run, the result in them."""
+    """CPU seconds per step of each run, including the computation of the result."""
     space = bc.FeatureSpace.from_table(table, target="kind")
     coded = space.code(table, target="kind")
     seconds = []
@@ -68,7 +68,7 @@ def run_seconds(make: Callable[..., bc.BLeafs], table: pd.DataFrame, repeats: in
 def step_seconds(
     n_features: int, n_labels: int, n_of_others: int, n_steps: int = 200, repeats: int = 5
 ) -> float:
-    """CPU seconds of an answer about the first feature and a draw, least of the repeats."""
+    """CPU seconds to observe an answer about the first feature and draw; best of the repeats."""
     values = {f"x{f}": ["low", "mid", "high"] for f in range(n_features)}
     space = bc.FeatureSpace(classes=["one", "other"], features=values)
     rng = np.random.default_rng(1)
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--observations", type=int, default=200)
     parser.add_argument("--labels", type=int, default=5)
-    parser.add_argument("--selected", type=int, default=3, help="features to choose")
+    parser.add_argument("--selected", type=int, default=3, help="number of features to select")
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     table = simulated_table(args.features)
@@ -115,7 +115,7 @@ def main() -> None:
         print(f"  {name:<18} {min(warm) * 1e3:6.2f} ms per step warm{cold}")
     for n in (0, args.observations):
         step = step_seconds(args.features, args.labels, n, repeats=2)
-        print(f"step: {step * 1e3:.2f} ms, the other features with {n} answers each")
+        print(f"step: {step * 1e3:.2f} ms, with {n} answers about each of the other features")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
     python benchmarks/auto.py [--cases 0.2M 2M] [--json results.json]
 
-Both with their defaults on the same `Annotations`: 4 classes, 5 labels per task, 20,000 workers of
-unequal accuracy. `coins` have one accuracy, `matrices` a confusion matrix each, on which
-Dawid–Skene settles sooner. Seconds are the faster of two fits, CPU seconds beside them, because the
-wall clock of a busy machine tells little; memory is the growth of the process's peak.
+Both run with their defaults on the same `Annotations`: 4 classes, 5 labels per task, 20,000 workers
+of unequal accuracy. In `coins`, workers have one accuracy each; in `matrices`, a confusion matrix
+each, on which Dawid–Skene converges sooner. Seconds are those of the faster of two fits; CPU
+seconds are more reliable on a busy machine. Memory is the growth of the process's peak.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def measure(method: str, crowd: str, n_labels: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", choices=SIZES, default=[*SIZES])
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    parser.add_argument("--json", type=Path, help="file to which the rows are also written")
     arguments = parser.parse_args()
     rows = []
     for case in arguments.cases:
         for crowd in CROWDS:
             measured = {}
             for method in METHODS:
-                # Spawned, so that the peak of one does not hide the other's.
+                # Spawned, so that the memory peak of one method does not hide that of the other.
                 with multiprocessing.get_context("spawn").Pool(1) as pool:
                     measured[method] = pool.apply(measure, (method, crowd, SIZES[case]))
             for method, row in measured.items():
                 ratio = row["CPU seconds"] / measured["DawidSkene"]["CPU seconds"]
                 rows.append({"labels": case, "crowd": crowd, "method": method, **row, "x": ratio})
             print(pd.DataFrame(rows[-2:]).to_string(index=False, float_format="%.3g"), flush=True)
-    print("\nx = CPU seconds over those of DawidSkene")
+    print("\nx = CPU seconds divided by those of DawidSkene")
     print(pd.DataFrame(rows).to_string(index=False, float_format="%.3g"))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))

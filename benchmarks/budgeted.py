@@ -2,12 +2,11 @@
 
     python benchmarks/budgeted.py [--budget 400] [--features 4] [--repeats 5] [--table nursery]
 
-`ms` is the processor time of one query, the best of several runs; `first` that of the first run in
-the process, with whatever is compiled or loaded on the way. `late / early` compares the last
-quarter of the queries with the second: a step must not cost more because there are more answers.
-(`BudgetedSelection` decides on several queries at once while much budget is left.)
-Without a data set (`BAYESCROWD_DATA` or a network), `--table simulated` has 20 features of 3
-values and 4 classes.
+`ms` is the CPU time per query in the fastest of several runs; `first` is that of the first run in
+the process, including compilation and imports. `late / early` compares the last quarter of the
+queries with the second: a step must not become slower as answers accumulate. (`BudgetedSelection`
+decides on several queries at once while much budget is left.) Data sets need `BAYESCROWD_DATA` or a
+network; `--table simulated` does not, and has 20 features with 3 values each and 4 classes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def simulated_table(n_rows: int = 5_000, seed: int = 0) -> pd.DataFrame:
 
 
 def run(policy: Policy, crowd: TableCrowd) -> np.ndarray:
-    """Processor time at the start and after every query."""
+    """CPU time at the start and after every query."""
     times = [time.process_time()]
     while (query := policy.ask()) is not None:
         answers = crowd.answer(query.feature, query.target, query.n_labels)

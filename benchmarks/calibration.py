@@ -1,15 +1,14 @@
-"""Simulation-based calibration of every model's sampler, in full, with its picture.
+"""Simulation-based calibration of every model's sampler, with a picture.
 
     python benchmarks/calibration.py [notebooks/sbc.png] [--simulations 500] [--models mace ...]
 
-Each model is simulated from its prior and sampled by Gibbs or, where it has no conditionals, by
-NUTS, equally often; see `bayescrowd.posterior.calibration`. Of the models without a Gibbs sampler,
-only `item_difficulty` is included by default, since the others take ten times as long;
-`judgements`, a model of numbers instead of classes, is left to its own tests. Prints the p-values,
-and draws for each model the histogram of the ranks and the difference between their distribution
-function and the uniform one, with the bands that a correct sampler stays within (95 % of the time
-for each quantity). Exits with 1 if a sampler fails at the level of 1 %, shared among all
-quantities.
+Each model is simulated from its prior and sampled by Gibbs or, if it has no conditionals, by NUTS;
+see `bayescrowd.posterior.calibration`. Of the models without a Gibbs sampler, only
+`item_difficulty` is included by default, since the others take ten times as long; `judgements`, a
+model of numbers instead of classes, has its own tests. The script prints the p-values and draws,
+for each model, the histogram of the ranks and the difference between their distribution function
+and the uniform one, with the bands that contain a correct sampler (95 % of the time for each
+quantity). It exits with code 1 if a sampler fails at a level of 1 %, divided among all quantities.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def picture(found: dict[str, calibration.Calibration]) -> Figure:
             axis.spines[["top", "right"]].set_visible(False)
     axes[-1, 0].set_xlabel("rank of the truth among 63 draws", fontsize=8)
     axes[-1, 1].set_xlabel("rank", fontsize=8)
-    axes[0, 1].set_title("share of ranks below, minus the uniform's", loc="left", fontsize=9)
+    axes[0, 1].set_title("share of ranks below, minus the uniform share", loc="left", fontsize=9)
     return figure
 
 

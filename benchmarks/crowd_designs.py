@@ -1,9 +1,9 @@
-"""The crowds of `crowds.py`: variants of public ones, and simulated designs, each by a seed.
+"""The crowds of `crowds.py`: variants of public crowds, and simulated ones, each given a seed.
 
-Simulated crowds are of two kinds. In 'independent' ones the errors on a task are independent given
-its class, as Dawid and Skene have it: long tails of workers, two or three labels per task, rare
-classes, structured confusions of many classes, spammers, adversaries, types of workers, small
-panels. In 'hard items' some tasks mislead those who judge them, also where one class is rare.
+There are two kinds of simulated crowds. In 'independent' ones, the errors on a task are independent
+given its class, as Dawid and Skene assume: long tails of workers, two or three labels per task,
+rare classes, structured confusions of many classes, spammers, adversaries, types of workers, small
+panels. In 'hard items', some tasks mislead the workers who judge them, also if one class is rare.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import bayescrowd as bc
 from bayescrowd import simulate
 
 PUBLIC = ("bluebird", "rte", "dog", "trec")
-"""Without web, whose published truth looks as if it were made from its own workers."""
+"""The public crowds except web, whose published truth appears to come from its own workers."""
 
 
 class Crowd(NamedTuple):
@@ -41,45 +41,45 @@ def public_variants(seed: int) -> dict[tuple[str, str], Crowd]:
     made: dict[tuple[str, str], Crowd] = {}
     for name, crowd in public.items():
         for n in {"bluebird": (3, 5, 10), "trec": (2, 3)}.get(name, (2, 3, 5)):
-            made["thinned", f"{name}, {n} labels per task"] = thinned(crowd, n, seed)
-        made["workers dropped", f"{name}, half of them"] = without_workers(crowd, 0.5, seed)
+            made["thinned", f"{name}, {n} labels per task"] = thin(crowd, n, seed)
+        made["workers dropped", f"{name}, half of them"] = drop_workers(crowd, 0.5, seed)
     breeds = list(public["dog"].annotations.classes)
     for breed in breeds:
         others = [other for other in breeds if other != breed]
-        one = merged(public["dog"], {"other": others, "it": [breed]})
+        one = merge_classes(public["dog"], {"other": others, "it": [breed]})
         for n in (3, 5, 8):
-            made["merged", f"dog {breed} or not, {n} labels per task"] = thinned(one, n, seed)
-    three = merged(public["dog"], {"x": breeds[:1], "y": breeds[1:2], "z": breeds[2:]})
-    made["merged", "dog, two breeds as one"] = without_workers(three, 0.2, seed)
+            made["merged", f"dog {breed} or not, {n} labels per task"] = thin(one, n, seed)
+    three = merge_classes(public["dog"], {"x": breeds[:1], "y": breeds[1:2], "z": breeds[2:]})
+    made["merged", "dog, two breeds as one"] = drop_workers(three, 0.2, seed)
     for first, second in combinations(breeds, 2):
-        pair = only_classes(public["dog"], (first, second), 5, seed)
+        pair = keep_classes(public["dog"], (first, second), 5, seed)
         made["pairs", f"dog, {first} or {second}, 5 labels per task"] = pair
     for name, n in {"rte": 5, "trec": 3, "dog": 5}.items():
         for rare in public[name].annotations.classes:
-            one = made_rare(public[name], rare, seed)
+            one = make_rare(public[name], rare, seed)
             made["made rare", f"{name}, few tasks of {rare}"] = one
-            made["made rare", f"{name}, few tasks of {rare}, {n} labels"] = thinned(one, n, seed)
+            made["made rare", f"{name}, few tasks of {rare}, {n} labels"] = thin(one, n, seed)
     return made
 
 
-def thinned(crowd: Crowd, labels_per_task: int, seed: int) -> Crowd:
-    """So many random labels of each task."""
+def thin(crowd: Crowd, labels_per_task: int, seed: int) -> Crowd:
+    """Keep a given number of random labels per task."""
     ann = crowd.annotations
     order = np.lexsort((np.random.default_rng([seed, 1]).random(ann.n_labels), ann.task_codes))
     rank = np.empty(ann.n_labels, dtype=int)
     rank[order] = np.arange(ann.n_labels) - ann.task_offsets[ann.task_codes[order]]
-    return _with_labels(crowd, rank < labels_per_task)
+    return _keep_labels(crowd, rank < labels_per_task)
 
 
-def without_workers(crowd: Crowd, share: float, seed: int) -> Crowd:
-    """Each worker left out with this probability."""
+def drop_workers(crowd: Crowd, share: float, seed: int) -> Crowd:
+    """Drop each worker with the same probability."""
     ann = crowd.annotations
     stays = np.random.default_rng([seed, 2]).random(ann.n_workers) >= share
-    return _with_labels(crowd, stays[ann.worker_codes])
+    return _keep_labels(crowd, stays[ann.worker_codes])
 
 
-def merged(crowd: Crowd, groups: dict[str, Sequence[Any]]) -> Crowd:
-    """Classes taken together under new names."""
+def merge_classes(crowd: Crowd, groups: dict[str, Sequence[Any]]) -> Crowd:
+    """Merge classes into groups with new names."""
     name_of = {label: name for name, labels in groups.items() for label in labels}
     frame = crowd.annotations.to_frame()
     frame["label"] = frame["label"].map(name_of)
@@ -87,25 +87,23 @@ def merged(crowd: Crowd, groups: dict[str, Sequence[Any]]) -> Crowd:
     return Crowd(ann, crowd.truth.map(name_of))
 
 
-def only_classes(crowd: Crowd, classes: Sequence[Any], labels_per_task: int, seed: int) -> Crowd:
-    """Tasks whose truth is one of the classes, and only labels that are; so many of each task."""
+def keep_classes(crowd: Crowd, classes: Sequence[Any], labels_per_task: int, seed: int) -> Crowd:
+    """Keep only some classes, as truth and as labels, and a given number of labels per task."""
     frame = crowd.annotations.to_frame()
     tasks = crowd.truth.index[crowd.truth.isin(classes)]
     frame = frame[frame["task"].isin(tasks) & frame["label"].isin(classes)]
     ann = bc.Annotations.from_frame(frame, classes=list(classes))
-    return thinned(
-        Crowd(ann, crowd.truth[crowd.truth.index.isin(ann.tasks)]), labels_per_task, seed
-    )
+    return thin(Crowd(ann, crowd.truth[crowd.truth.index.isin(ann.tasks)]), labels_per_task, seed)
 
 
-def made_rare(crowd: Crowd, rare: Any, seed: int) -> Crowd:
-    """Tasks of known truth, without 85 % of those of one class."""
+def make_rare(crowd: Crowd, rare: Any, seed: int) -> Crowd:
+    """Keep the tasks of known truth, and of one class only 15 % of the tasks."""
     left_out = np.random.default_rng([seed, 3]).random(len(crowd.truth)) < 0.85
     tasks = crowd.truth.index[~(left_out & (crowd.truth == rare).to_numpy())]
-    return _with_labels(crowd, crowd.annotations.to_frame()["task"].isin(tasks).to_numpy())
+    return _keep_labels(crowd, crowd.annotations.to_frame()["task"].isin(tasks).to_numpy())
 
 
-def _with_labels(crowd: Crowd, kept: np.ndarray) -> Crowd:
+def _keep_labels(crowd: Crowd, kept: np.ndarray) -> Crowd:
     ann = bc.Annotations.from_frame(
         crowd.annotations.to_frame()[kept], classes=list(crowd.annotations.classes)
     )
@@ -124,29 +122,31 @@ def _accuracies(n_workers: int, n_classes: int, mean: float, seed: int) -> np.nd
     return np.clip(rng.normal(mean, 0.13, (n_workers, n_classes)), 0.1, 0.97)
 
 
-def ordered(n_workers: int, n_classes: int, accuracy: float, seed: int) -> np.ndarray:
-    """Wrong answers lie near the right one."""
+def ordered_confusions(n_workers: int, n_classes: int, accuracy: float, seed: int) -> np.ndarray:
+    """Matrices in which wrong answers are close to the right one."""
     distance = np.abs(np.arange(n_classes)[:, None] - np.arange(n_classes))
     return _rows(_accuracies(n_workers, n_classes, accuracy, seed), np.exp(-1.5 * distance))
 
 
-def paired(n_workers: int, n_classes: int, accuracy: float, seed: int) -> np.ndarray:
-    """Most wrong answers are the other class of a pair."""
+def paired_confusions(n_workers: int, n_classes: int, accuracy: float, seed: int) -> np.ndarray:
+    """Matrices in which most wrong answers are the other class of a pair."""
     wrong = np.full((n_classes, n_classes), 0.3 / (n_classes - 1))
     wrong[np.arange(n_classes), np.arange(n_classes) ^ 1] += 0.7
     return _rows(_accuracies(n_workers, n_classes, accuracy, seed), wrong)
 
 
-def two_rates(n_workers: int, sensitivity: float, specificity: float, seed: int) -> np.ndarray:
-    """Two classes whose right answers have different probabilities."""
+def two_rate_confusions(
+    n_workers: int, sensitivity: float, specificity: float, seed: int
+) -> np.ndarray:
+    """Matrices of two classes with different probabilities of the right answer."""
     rng = np.random.default_rng([seed, 5])
     means = (specificity, sensitivity)
     right = np.stack([rng.beta(10 * mean, 10 * (1 - mean), n_workers) for mean in means], axis=1)
     return _rows(right, np.ones((2, 2)))
 
 
-def typed(n_workers: int, n_classes: int, seed: int) -> np.ndarray:
-    """Good workers, workers who miss the last class, and lazy ones who say the first."""
+def type_confusions(n_workers: int, n_classes: int, seed: int) -> np.ndarray:
+    """Matrices of good workers, of some who miss the last class, and of some who give the first."""
     rng = np.random.default_rng([seed, 6])
     even = np.ones((n_classes, n_classes))
     good, blind = (_rows(np.full((1, n_classes), a), even)[0] for a in (0.9, 0.8))
@@ -208,7 +208,7 @@ INDEPENDENT: dict[str, Callable[[int], Crowd]] = {
         labels_per_task=7,
         activity=0.5,
         prevalence=[0.6, 0.4],
-        confusions=two_rates(60, 0.5, 0.85, s),
+        confusions=two_rate_confusions(60, 0.5, 0.85, s),
     ),
     "rare class, low sensitivity": lambda s: _crowd(
         s,
@@ -216,10 +216,10 @@ INDEPENDENT: dict[str, Callable[[int], Crowd]] = {
         labels_per_task=6,
         activity=0.8,
         prevalence=[0.85, 0.15],
-        confusions=two_rates(60, 0.55, 0.92, s),
+        confusions=two_rate_confusions(60, 0.55, 0.92, s),
     ),
     "5 ordered classes": lambda s: _crowd(
-        s, 700, 60, 5, labels_per_task=6, activity=0.8, confusions=ordered(60, 5, 0.6, s)
+        s, 700, 60, 5, labels_per_task=6, activity=0.8, confusions=ordered_confusions(60, 5, 0.6, s)
     ),
     "7 ordered classes, unequal": lambda s: _crowd(
         s,
@@ -227,13 +227,19 @@ INDEPENDENT: dict[str, Callable[[int], Crowd]] = {
         labels_per_task=4,
         activity=0.5,
         prevalence=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05],
-        confusions=ordered(40, 7, 0.65, s),
+        confusions=ordered_confusions(40, 7, 0.65, s),
     ),
     "10 classes in pairs": lambda s: _crowd(
-        s, 700, 44, 10, labels_per_task=4, activity=0.9, confusions=paired(44, 10, 0.6, s)
+        s,
+        700,
+        44,
+        10,
+        labels_per_task=4,
+        activity=0.9,
+        confusions=paired_confusions(44, 10, 0.6, s),
     ),
     "4 classes in pairs": lambda s: _crowd(
-        s, 600, 50, 4, labels_per_task=8, activity=0.5, confusions=paired(50, 4, 0.55, s)
+        s, 600, 50, 4, labels_per_task=8, activity=0.5, confusions=paired_confusions(50, 4, 0.55, s)
     ),
     "spammers": lambda s: _crowd(
         s, 800, 60, 3, labels_per_task=6, activity=0.6, spammers=0.4, accuracy=0.75
@@ -257,10 +263,10 @@ INDEPENDENT: dict[str, Callable[[int], Crowd]] = {
         accuracy=0.8,
     ),
     "types, 3 classes": lambda s: _crowd(
-        s, 800, 70, 3, labels_per_task=5, activity=0.8, confusions=typed(70, 3, s)
+        s, 800, 70, 3, labels_per_task=5, activity=0.8, confusions=type_confusions(70, 3, s)
     ),
     "types, 4 classes, 3 labels": lambda s: _crowd(
-        s, 1000, 90, 4, labels_per_task=3, activity=0.9, confusions=typed(90, 4, s)
+        s, 1000, 90, 4, labels_per_task=3, activity=0.9, confusions=type_confusions(90, 4, s)
     ),
     "panel of 8": lambda s: _crowd(
         s, 600, 8, 2, accuracy=0.75, concentration=8, prevalence=[0.65, 0.35]

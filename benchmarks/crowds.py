@@ -1,20 +1,19 @@
-"""Every method on crowds of 82 kinds: error, log loss, calibration, regret.
+"""Every method on 82 kinds of crowds: error, log loss, calibration, regret.
 
     python benchmarks/crowds.py [--half held-back] [--seeds 4] [--crowds hard] [--methods ...]
 
-Crowds are public ones as they are, thinned to few labels per task, with workers left out, with
-classes merged, two classes only, or tasks of a class left out until it is rare; and simulated ones
-(`crowd_designs.py`). Seeds come in two halves: what `AutoAggregator` is made of was chosen on the
-development half, the held-back half is for judging it. The public crowds themselves have no seed
-and count in the development half only.
+The crowds are public ones, as they are or modified (few labels per task, workers dropped, classes
+merged, two classes only, one class made rare), and simulated ones (`crowd_designs.py`). There are
+two halves of seeds: the components of `AutoAggregator` were chosen on the development half, and the
+held-back half is for evaluating it. Unmodified public crowds have no seed and belong to the
+development half only.
 
-The regret of a method on a crowd is its error minus the least error of majority vote, one-coin and
-Dawid–Skene there, which one would have to know the truth to choose. On a crowd of 108 tasks three
-points are three tasks. So `worst design`, the largest mean over the seeds of one design, stands
-beside `worst regret`, and `surely > 3`, the number of crowds whose regret is above 3 points by two
-standard errors (of the paired difference over the crowd's tasks), beside `regret > 3`. Two minutes
-per seed and half.
-Public crowds need `BAYESCROWD_DATA` or a network; `--simulated` does without.
+The regret of a method on a crowd is its error minus the smallest error of majority vote, one-coin
+and Dawid–Skene, a choice that requires the truth. On a crowd of 108 tasks, three points are three
+tasks. Therefore `worst regret` is accompanied by `worst design`, the largest mean over the seeds of
+one design, and `regret > 3` by `surely > 3`, the number of crowds whose regret exceeds 3 points by
+two standard errors (of the paired difference over the crowd's tasks). Each seed of a half takes two
+minutes. Public crowds need `BAYESCROWD_DATA` or a network; `--simulated` does not.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from crowd_designs import PUBLIC, SIMULATED, Crowd, public_crowds, public_variants
+from crowd_designs import SIMULATED, Crowd, public_crowds, public_variants
 
 import bayescrowd as bc
 from bayescrowd.experiments.methods import exported_methods
 
 FIRST_SEED = {"development": 0, "held-back": 3000}
-"""Seeds from 1000 and 2000 on were held back, too, until they served to choose the pool."""
+"""First seed of each half; those from 1000 and 2000 were held back until they chose the pool."""
 SIMPLE = ("MajorityVote", "OneCoinDawidSkene", "DawidSkene")
 
 
-def crowds(
+def every_crowd(
     half: str, n_seeds: int, *, simulated_only: bool
 ) -> Iterator[tuple[str, str, int, Crowd]]:
-    """Kind, name, seed and crowd."""
+    """Yield the kind, name and seed of each crowd, and the crowd."""
     if half == "development" and not simulated_only:
         for name, crowd in public_crowds().items():
             yield "public", name, 0, crowd
@@ -55,10 +54,10 @@ def crowds(
 
 
 def measure(method: str, crowd: Crowd) -> tuple[dict[str, float], np.ndarray]:
-    """Error and calibration error in %, log loss in nats, seconds; and which tasks are wrong."""
+    """Error and calibration error in %, log loss in nats, seconds; and the error on each task."""
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whether an iteration settled is not the question here
+        warnings.simplefilter("ignore")  # convergence does not matter here
         probas = getattr(bc, method)().fit(crowd.annotations).probas_
     seconds = time.perf_counter() - start
     row = {
@@ -71,7 +70,7 @@ def measure(method: str, crowd: Crowd) -> tuple[dict[str, float], np.ndarray]:
 
 
 def wrong_tasks(probas: pd.DataFrame, truth: pd.Series) -> np.ndarray:
-    """1 where the label of a task is wrong, a part of it where classes tie."""
+    """Error on each task: 1 if its label is wrong, a fraction if classes tie."""
     of_task = probas.loc[truth.index].to_numpy()
     is_largest = of_task == of_task.max(axis=1, keepdims=True)
     true_class = probas.columns.get_indexer(truth)
@@ -86,10 +85,10 @@ def results(
     *,
     simulated_only: bool,
 ) -> pd.DataFrame:
-    """A row per half, crowd and method."""
+    """Table with one row per half, crowd and method."""
     rows = []
     for half in halves:
-        for kind, name, seed, crowd in crowds(half, n_seeds, simulated_only=simulated_only):
+        for kind, name, seed, crowd in every_crowd(half, n_seeds, simulated_only=simulated_only):
             if not kept(f"{kind}: {name}"):
                 continue
             of_crowd = {method: measure(method, crowd) for method in methods}
@@ -104,7 +103,7 @@ def results(
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per method, best first."""
+    """Table with one row per method, best first."""
     of_method = rows.groupby("method")
     kinds = rows.pivot_table(index="method", columns="kind", values="error", sort=False)
     table = of_method[["error", "log loss", "ECE"]].mean().join(kinds.add_prefix("error "))
@@ -129,12 +128,14 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--half", choices=[*FIRST_SEED, "both"], default="held-back")
-    parser.add_argument("--seeds", type=int, default=4, help="per half")
-    parser.add_argument("--crowds", default="", help="only those with this in kind or name")
+    parser.add_argument("--seeds", type=int, default=4, help="number of seeds per half")
+    parser.add_argument(
+        "--crowds", default="", help="only crowds with this text in their kind or name"
+    )
     parser.add_argument("--methods", nargs="+", default=exported_methods())
     parser.add_argument("--simulated", action="store_true", help="no public crowds")
-    parser.add_argument("--each", action="store_true", help="print a row per crowd, too")
-    parser.add_argument("--json", type=Path, help="write all rows here as well")
+    parser.add_argument("--each", action="store_true", help="also print one row per crowd")
+    parser.add_argument("--json", type=Path, help="file to which all rows are also written")
     args = parser.parse_args()
     halves = list(FIRST_SEED) if args.half == "both" else [args.half]
     methods = [*dict.fromkeys([*SIMPLE, *args.methods])]
@@ -142,7 +143,7 @@ def main() -> None:
         halves, methods, args.seeds, lambda name: args.crowds in name, simulated_only=args.simulated
     )
     if rows.empty:
-        parser.error(f"--crowds {args.crowds!r}: no crowd has this in its name; see {PUBLIC}")
+        parser.error(f"--crowds {args.crowds!r}: no crowd has this in its kind or name")
     for half in halves:
         of_half = rows[rows["half"] == half]
         n_crowds = len(of_half.groupby(["kind", "crowd", "seed"]))

@@ -2,11 +2,11 @@
 
     python benchmarks/dawid_skene.py [--cases bluebird trec 0.5M 5M 20M] [--json results.json]
 
-Every measurement is the whole call `fit(frame)` of 20 iterations in a process of its own: `first`
-is the first call of the process, `again` the best of the following ones, `coded` the best on labels
-that are `Annotations` already. `memory` is the growth of the process's peak over the frame's own
-size, as a multiple of three int32 columns. crowd-kit is timed in the same way (its first call) and
-left out above `--peer-limit` labels. Needs the extra `benchmark`; `trec` and `bluebird` need
+Every measurement is a whole call `fit(frame)` with 20 iterations in a separate process: `first` is
+the first call in the process, `again` the fastest of the following calls, `coded` the fastest on
+labels that are already `Annotations`. `memory` is the growth of the process's peak in units of
+three int32 columns of the labels. crowd-kit is timed in the same way (its first call) and left out
+above `--peer-limit` labels. The extra `benchmark` is required; `trec` and `bluebird` need
 `BAYESCROWD_DATA` or a network.
 """
 
@@ -94,14 +94,16 @@ def run(case: str, peer_limit: int) -> dict[str, float | str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", default=["bluebird", "trec", *SYNTHETIC])
-    parser.add_argument("--peer-limit", type=int, default=5_000_000, help="labels for crowd-kit")
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    parser.add_argument(
+        "--peer-limit", type=int, default=5_000_000, help="largest number of labels for crowd-kit"
+    )
+    parser.add_argument("--json", type=Path, help="file to which the rows are also written")
     arguments = parser.parse_args()
     rows = []
     for case in arguments.cases:
         rows.append(run(case, arguments.peer_limit))
         print(pd.DataFrame([rows[-1]]).to_string(index=False, float_format="%.3g"), flush=True)
-    print("\nseconds; x = crowd-kit's seconds / ours; memory in units of three int32 columns")
+    print("\nseconds; x = seconds of crowd-kit / ours; memory in units of three int32 columns")
     print(pd.DataFrame(rows).to_string(index=False, float_format="%.3g", na_rep="-"))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))

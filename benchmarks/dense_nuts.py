@@ -1,7 +1,8 @@
-"""Dawid and Skene's model written plainly for NumPyro, as its annotation example does.
+"""Dawid and Skene's model written plainly for NumPyro, as in its annotation example.
 
-Items x positions: row i holds the answers to item i and who gave them, filled up where there are
-fewer. All items' answers are scored under all classes at once, and classes are summed out.
+The data are items x positions: row i holds the answers to item i and who gave them, padded to the
+largest number of answers. All answers are scored under all classes at once, and the classes are
+summed out.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
     python benchmarks/glad_mace.py [--cases bluebird rte dog 1M] [--json results.json]
 
-Both sides run the same number of iterations with their stopping rules off: 5 of GLAD, crowd-kit's
-M-step being conjugate gradients of at most 25 steps, and 50 of MACE from a single start, the
-paper's number. `seconds` is one whole call `fit(frame)` in a process of its own after imports; ours
-is the median of five such calls. `objective` is computed here from each side's parameters by one
-formula: log-likelihood plus log prior density for GLAD, log-likelihood for MACE by EM (smoothing
-0.01 / K on both sides), nothing for variational Bayes. A second row of each method, `settled`, runs
-ours until it converges.
+Both sides run the same number of iterations without stopping rules: 5 of GLAD, where crowd-kit's
+M-step takes at most 25 conjugate-gradient steps, and 50 of MACE from a single start, as in the
+paper. `seconds` is the time of one call `fit(frame)` in a separate process after imports; ours is
+the median of five calls. `objective` is computed here from each side's parameters by one formula:
+log-likelihood plus log prior density for GLAD, log-likelihood for MACE by EM (smoothing 0.01 / K on
+both sides), nothing for variational Bayes. In the second row of each method, `settled`, ours runs
+until it converges.
 
-Workers and labels are renumbered in the order in which they first appear: crowd-kit 1.4.2's MACE
-mixes up workers otherwise. crowd-kit is left out above `--peer-limit` labels. Needs the extra
-`benchmark`; the published sets need `BAYESCROWD_DATA` or a network.
+Workers and labels are renumbered in order of first appearance, because crowd-kit 1.4.2's MACE
+otherwise confuses workers. crowd-kit is left out above `--peer-limit` labels. The extra `benchmark`
+is required; the published data sets need `BAYESCROWD_DATA` or a network.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SYNTHETIC = {"0.1M": 100_000, "1M": 1_000_000}
 
 
 def labels_of(case: str) -> tuple[pd.DataFrame, pd.Series]:
-    """Labels and truth in integers; workers and classes numbered as they first appear."""
+    """Labels and truth as integers; workers and classes are numbered by first appearance."""
     from bayescrowd import load_dataset, simulate
 
     if case in SYNTHETIC:
@@ -97,7 +97,7 @@ def measure_crowd_kit(case: str, method: str) -> dict[str, float]:
     from bayescrowd import metrics
 
     frame, truth = labels_of(case)
-    warnings.simplefilter("ignore")  # pandas', by the thousand
+    warnings.simplefilter("ignore")  # thousands of warnings from pandas
     if method == "GLAD":
         model = GLAD(n_iter=GLAD_ITERATIONS, tol=-np.inf)
         seconds = _seconds(lambda: model.fit(frame))
@@ -161,15 +161,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", default=["bluebird", "rte", "dog", "1M"])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--peer-limit", type=int, default=20_000, help="labels for crowd-kit")
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    parser.add_argument(
+        "--peer-limit", type=int, default=20_000, help="largest number of labels for crowd-kit"
+    )
+    parser.add_argument("--json", type=Path, help="file to which the rows are also written")
     arguments = parser.parse_args()
     rows = []
     for case in arguments.cases:
         for method in arguments.methods:
             rows += run(case, method, arguments.peer_limit)
             print(case, method, "done", flush=True)
-    print("\nx faster = crowd-kit's seconds at the fixed number of iterations / ours")
+    print("\nx faster = seconds of crowd-kit at the fixed number of iterations / ours")
     print(pd.DataFrame(rows).to_string(index=False, float_format="%.7g", na_rep="-"))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))

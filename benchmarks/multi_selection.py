@@ -3,9 +3,9 @@
     python benchmarks/multi_selection.py [--attributes 500] [--budget 200] [--naive-steps 0]
         [--json results.json]
 
-The printed algorithm decomposes a matrix for each of d candidates at each of B steps. With
-`--naive-steps n` only its first n steps are taken, and their share of all is told; 0 takes all.
-Times are of the processor. `difference` is the largest relative one between the losses explained.
+The algorithm as printed decomposes a matrix for each of d candidates at each of B steps.
+`--naive-steps n` runs only its first n steps; 0 runs all. Times are CPU seconds. `difference` is
+the largest relative difference between the explained losses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def problem(d: int, budget: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def naive_path(
     covariance: np.ndarray, correlation: np.ndarray, noise: np.ndarray, n_steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lines 11 to 18 of algorithm 1, with a pseudo-inverse for each candidate."""
+    """Run lines 11 to 18 of algorithm 1, with a pseudo-inverse for each candidate."""
     repeats = np.zeros(len(covariance), dtype=int)
     explained = [0.0]
     for _ in range(n_steps):
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, default=500)
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--naive-steps", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write the row here as well")
+    parser.add_argument("--json", type=Path, help="file to which the row is also written")
     arguments = parser.parse_args()
     covariance, correlation, noise = problem(arguments.attributes, arguments.budget)
     steps = repeated_steps(noise, 1.0)

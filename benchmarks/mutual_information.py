@@ -2,9 +2,9 @@
 
     python benchmarks/mutual_information.py [--cases small large] [--estimators paper ...]
 
-`large` is 2,000 workers, 200,000 tasks, 1,000,000 labels, 4 classes. Every measurement is the whole
-call `pairwise_mutual_information(annotations)` in a process of its own; `peak` is the largest
-resident memory of that process, the labels and the libraries included.
+`large` has 2,000 workers, 200,000 tasks, 1,000,000 labels and 4 classes. Every measurement is a
+whole call `pairwise_mutual_information(annotations)` in a separate process; `peak` is the largest
+resident memory of that process, including the labels and the libraries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pandas as pd
 from bayescrowd.information import Estimator
 
 SIZES = {"small": (20_000, 200), "medium": (100_000, 1_000), "large": (200_000, 2_000)}
-"""Tasks and workers; five labels per task."""
+"""Numbers of tasks and workers; each task has five labels."""
 
 
 def measure(case: str, estimator: Estimator) -> dict[str, float | str]:
@@ -50,12 +50,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--estimators", nargs="+", default=list(get_args(Estimator)))
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    parser.add_argument("--json", type=Path, help="file to which the rows are also written")
     arguments = parser.parse_args()
     rows = []
     for case in arguments.cases:
         for estimator in arguments.estimators:
-            # Spawned, so that the peak is of this measurement alone.
+            # Spawned, so that the peak belongs to this measurement alone.
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 rows.append(pool.apply(measure, (case, estimator)))
     print(pd.DataFrame(rows).to_string(index=False, float_format="%.3g"))

@@ -2,20 +2,19 @@
 
     python benchmarks/posterior.py [--labels 1000000] [--ess bluebird rte dog] [--seconds 40]
 
-Where the system allows it, everything runs on one core. Elsewhere CPU seconds count the threads
-that wait for work, several for one second of the clock, which favours no sampler in particular.
+Everything runs on one core if the system allows it. Otherwise, CPU seconds include idle threads,
+several per second of wall time, which favours no sampler in particular.
 
-`sweep` is the best time of one compiled Gibbs sweep over labels of n/5 tasks, n/200 workers and 4
-classes, beside four iterations of our EM on the same labels, timed by turns so that a busy machine
-slows both. `svi` is the whole call of `sample_posterior` by one fit to the same labels.
+`sweep` is the shortest time of one compiled Gibbs sweep over labels of n/5 tasks, n/200 workers and
+4 classes, next to four iterations of our EM on the same labels, timed alternately so that a busy
+machine slows both. `svi` is one whole call of `sample_posterior` with a single fit to these labels.
 
-`ESS/s` is the smallest bulk effective sample size of 400 evenly spaced confusion entries over the
-seconds of sampling by four chains, for Gibbs, our NUTS, and NUTS on the dense model of
-`dense_nuts.py`, whose posterior is the same. One driver runs all three. Compilation is printed and
-not counted; `with warm-up` counts the seconds of warm-up, which nobody can leave out, as well.
-Seconds are the process's own CPU time: on one core, those of the clock less what other programs
-take. NUTS stops at `--seconds` of sampling if it has not made its draws. Data sets need
-`BAYESCROWD_DATA` or a network.
+`ESS/s` is the smallest bulk effective sample size of 400 evenly spaced confusion entries, divided
+by the seconds of sampling with four chains, for Gibbs, our NUTS, and NUTS on the dense model of
+`dense_nuts.py`, which has the same posterior. One driver runs all three. Compilation is printed but
+not counted; `with warm-up` also counts the seconds of warm-up, which is never optional. Seconds are
+CPU time of the process. NUTS stops after `--seconds` of sampling even if draws are left. Data sets
+need `BAYESCROWD_DATA` or a network.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def sweep_against_em(ann: bc.Annotations, repeats: int = 7) -> dict[str, float]:
 
 
 def svi_fit(crowd: bc.Dataset, steps: int = 4000) -> dict[str, float]:
-    """One fit with its label posterior, beside the error of EM on the same labels."""
+    """One fit with its label posterior, and the error of EM on the same labels."""
     wall, cpu = time.perf_counter(), time.process_time()
     post = bc.sample_posterior(
         bc.models.dawid_skene,
@@ -124,7 +123,7 @@ def effective_draws(name: str, method: str, *, seconds: float) -> dict[str, floa
     state = kernel.init(
         jax.random.split(jax.random.key(0), 4), warmup, None, arguments, dict(options)
     )
-    # A weakly typed number would be strongly typed after the first block: another compilation.
+    # A weakly typed number would become strongly typed after a block and trigger recompilation.
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state)
 
     @jax.jit
@@ -192,7 +191,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _stay_on_one_core() -> None:
-    """Before JAX starts its threads, which is at its first computation."""
+    """Restrict the process to one core; call this before the first computation of JAX."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
@@ -203,9 +202,16 @@ def _print(rows: list[dict]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--labels", type=int, default=1_000_000, help="0 leaves them out")
+    parser.add_argument(
+        "--labels",
+        type=int,
+        default=1_000_000,
+        help="number of labels for sweep and svi; 0 skips both",
+    )
     parser.add_argument("--ess", nargs="*", default=["bluebird", "rte", "dog"])
-    parser.add_argument("--seconds", type=float, default=40, help="most CPU seconds of draws")
+    parser.add_argument(
+        "--seconds", type=float, default=40, help="largest number of CPU seconds for sampling"
+    )
     arguments = parser.parse_args()
     _stay_on_one_core()
     if arguments.labels:

@@ -3,9 +3,9 @@
     python benchmarks/same_results.py record before.json     # at the old commit
     python benchmarks/same_results.py compare before.json    # at the new one
 
-A rebuild that is meant to change nothing is checked this way: labels, chosen features and every
-other discrete result must be equal, numbers must agree to 1e-9. Both runs have to be made on the
-same machine, since another processor rounds differently and a chain of draws amplifies that.
+This checks that a refactoring changes no result: labels, chosen features and every other discrete
+result must be equal, and numbers must agree to 1e-9. Both runs must be made on the same machine,
+since another processor rounds differently and a Markov chain amplifies the difference.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ COMMANDS = [
 
 
 def crowds() -> dict[str, tuple[Any, Any]]:
-    """Crowds with their gold labels: simulated ones, and published ones where they are at hand."""
+    """Crowds with gold labels: simulated ones, and published ones if they are available."""
     made = {
         "two classes": bc.simulate.crowd(60, 12, 2, labels_per_task=5, accuracy=0.75, seed=1),
         "four classes": bc.simulate.crowd(80, 15, 4, labels_per_task=6, accuracy=0.7, seed=2),
@@ -69,17 +69,20 @@ def crowds() -> dict[str, tuple[Any, Any]]:
 
 
 def aggregator_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every aggregator on every crowd, with and without gold labels."""
+    """Runs of every aggregator on every crowd, with and without gold labels."""
     for crowd, (annotations, gold) in crowds().items():
         for name in AGGREGATORS:
             for known in (None, gold):
                 aggregator = getattr(bc, name)()
                 title = f"{name} on {crowd}{' with gold' if known is not None else ''}"
-                yield title, lambda a=aggregator, d=annotations, g=known: fitted(a.fit(d, gold=g))
+                yield (
+                    title,
+                    lambda a=aggregator, d=annotations, g=known: fit_attributes(a.fit(d, gold=g)),
+                )
 
 
-def fitted(aggregator: Any) -> dict[str, Any]:
-    """What a fitted aggregator offers."""
+def fit_attributes(aggregator: Any) -> dict[str, Any]:
+    """The fitted attributes of an estimator."""
     names = [name for name in dir(type(aggregator)) if name.endswith("_") and name[0] != "_"]
     names = sorted({*names, *(name for name in vars(aggregator) if name.endswith("_"))})
     kept = (pd.DataFrame, pd.Series, np.ndarray, float, int, bool, str, list, tuple)
@@ -88,16 +91,16 @@ def fitted(aggregator: Any) -> dict[str, Any]:
 
 
 def selection_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Mixtures and selections."""
+    """Runs of mixtures and selections."""
     annotations, _ = crowds()["four classes"]
     features = bc.simulate.crowd(150, 6, 3, labels_per_task=6, accuracy=0.7, seed=5)
     table = features.annotations.to_frame().pivot(index="task", columns="worker", values="label")
-    yield "MDPD", lambda: fitted(bc.MDPD(n_components=3).fit(table))
+    yield "MDPD", lambda: fit_attributes(bc.MDPD(n_components=3).fit(table))
     for refine in (False, True):
         for crowd, (labels, _) in crowds().items():
             yield (
                 f"StagewiseEM on {crowd}{', refined' if refine else ''}",
-                lambda r=refine, d=labels: fitted(
+                lambda r=refine, d=labels: fit_attributes(
                     bc.StagewiseEM(n_components=d.n_classes, refine=r).fit(d)
                 ),
             )
@@ -109,7 +112,7 @@ def selection_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
         "subset": bc.MutualInformationSelector(4, heuristic="subset", estimator="paper"),
     }
     for name, selector in selectors.items():
-        yield f"selector {name}", lambda s=selector: fitted(s.fit(annotations))
+        yield f"selector {name}", lambda s=selector: fit_attributes(s.fit(annotations))
     yield (
         "curve of selections",
         lambda: bc.selection_curve(
@@ -125,23 +128,23 @@ def selection_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def multi_selection(method: str) -> dict[str, Any]:
-    """Repeats chosen from judgements with known spread."""
+    """Number of repeats chosen for judgements with known spread."""
     rng = np.random.default_rng(8)
     quality = rng.normal(size=(60, 5))
     spread = np.array([0.2, 0.5, 1.0, 0.5, 0.2])
     pilot = quality[:, :, None] + spread[:, None] * rng.normal(size=(60, 5, 3))
     estimator = bc.MultiSelection(budget=8, method=method)
-    return fitted(estimator.fit(pilot, quality @ [2.0, 1.0, 0.5, 0.0, 0.0]))
+    return fit_attributes(estimator.fit(pilot, quality @ [2.0, 1.0, 0.5, 0.0, 0.0]))
 
 
 def posterior_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Each model's posterior, by each method that it has."""
+    """Runs of every sampling method of every model."""
     annotations, _ = crowds()["two classes"]
     for name in CROWD_MODELS:
         for method in ("gibbs", "nuts", "svi"):
             yield (
                 f"{name} by {method}",
-                lambda n=name, m=method: drawn(getattr(bc.models, n), annotations, m),
+                lambda n=name, m=method: posterior_summary(getattr(bc.models, n), annotations, m),
             )
     features, target = feature_table()
     readings = features.iloc[:60].stack().rename_axis(["item", "feature"]).rename("value")
@@ -154,16 +157,16 @@ def posterior_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
             for given in (known, None):
                 yield (
                     f"{name} by {method}{'' if given is None else ', classes known'}",
-                    lambda n=name, m=method, d=data, g=given: drawn(
+                    lambda n=name, m=method, d=data, g=given: posterior_summary(
                         getattr(bc.models, n), d, m, g, classes=None if g is not None else 3
                     ),
                 )
 
 
-def drawn(
+def posterior_summary(
     model: Any, data: Any, method: str, target: Any = None, classes: int | None = None
 ) -> dict[str, Any]:
-    """The last draws, means and diagnostics of every quantity."""
+    """Last draws, means and diagnostics of every quantity."""
     options = {} if target is None else {"target": target}
     options |= {} if classes is None else {"classes": classes}
     posterior = bc.sample_posterior(
@@ -179,7 +182,7 @@ def drawn(
 
 
 def feature_table(n_rows: int = 300, seed: int = 6) -> tuple[pd.DataFrame, pd.Series]:
-    """A labelled table whose features carry less and less information."""
+    """A labelled table whose features are less and less informative."""
     rng = np.random.default_rng(seed)
     target = rng.integers(0, 3, n_rows)
     columns = {}
@@ -191,10 +194,10 @@ def feature_table(n_rows: int = 300, seed: int = 6) -> tuple[pd.DataFrame, pd.Se
 
 
 def policy_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every policy under both models, one label and three at a time."""
+    """Runs of every policy under both models, with one label and with three at a time."""
     for name in POLICIES:
         for model, labels in (("naive_bayes", 1), ("access_path", 3)):
-            yield f"{name}, {model}", lambda n=name, m=model, k=labels: played(n, m, k)
+            yield f"{name}, {model}", lambda n=name, m=model, k=labels: play_policy(n, m, k)
     yield (
         "curve of budgets",
         lambda: bc.budget_curve(
@@ -214,8 +217,8 @@ def table_data() -> Any:
     return bc.TableDataset(features, target, "a table made up here", "made-up", "none")
 
 
-def played(name: str, model: str, labels: int) -> dict[str, Any]:
-    """One run of a policy, and the classifier that comes out of it."""
+def play_policy(name: str, model: str, labels: int) -> dict[str, Any]:
+    """Result of one run of a policy, and predictions of the resulting classifier."""
     space = bc.FeatureSpace.from_table(table_data())
     policy = getattr(bc, name)(
         space, budget=45, n_features=2, model=model, labels_per_query=labels, seed=3
@@ -232,13 +235,13 @@ def played(name: str, model: str, labels: int) -> dict[str, Any]:
 
 
 def command_runs() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Commands of the command line, by what they print as JSON."""
+    """Runs of commands, compared by their output."""
     for command in COMMANDS:
-        yield f"bayescrowd {command}", lambda c=command: printed(c)
+        yield f"bayescrowd {command}", lambda c=command: command_output(c)
 
 
-def printed(command: str) -> str:
-    """What a command prints."""
+def command_output(command: str) -> str:
+    """Output and exit code of a command."""
     with tempfile.TemporaryDirectory() as folder:
         labels, table = Path(folder, "labels.csv"), Path(folder, "table.csv")
         crowds()["four classes"][0].to_frame().to_csv(labels, index=False)
@@ -253,20 +256,20 @@ def printed(command: str) -> str:
         return (run.stdout + f"\nexit {run.returncode}").replace(folder, "")
 
 
-def flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Every number and word of a result, by name."""
+def flatten(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield every number and word of a result, by name."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from flat(part, f"{name} / {key}")
+            yield from flatten(part, f"{name} / {key}")
     elif isinstance(value, pd.DataFrame):
         yield f"{name} index", [str(entry) for entry in value.index]
         for column in value.columns:
-            yield from flat(value[column].to_numpy(), f"{name} / {column}")
+            yield from flatten(value[column].to_numpy(), f"{name} / {column}")
     elif isinstance(value, pd.Series):
         yield f"{name} index", [str(entry) for entry in value.index]
-        yield from flat(value.to_numpy(), name)
+        yield from flatten(value.to_numpy(), name)
     elif hasattr(value, "_asdict"):
-        yield from flat(value._asdict(), name)
+        yield from flatten(value._asdict(), name)
     else:
         array = np.asarray(value)
         if array.dtype.kind in "fiub":
@@ -276,7 +279,7 @@ def flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def all_runs() -> Iterator[tuple[str, Any]]:
-    """Every number and word of every run; a refusal counts with its words."""
+    """Yield every number and word of every run; an error counts as its message."""
     for runs in (aggregator_runs, selection_runs, posterior_runs, policy_runs, command_runs):
         for name, run in runs():
             with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -286,13 +289,13 @@ def all_runs() -> Iterator[tuple[str, Any]]:
                 except (ValueError, TypeError) as error:
                     value = f"{type(error).__name__}: {error}"
             print(name, file=sys.stderr)
-            yield from flat(value, name)
+            yield from flatten(value, name)
 
 
 def difference(old: list[Any], new: list[Any]) -> float:
-    """Largest relative distance of two lists; infinite where words or lengths differ.
+    """Largest relative difference of two lists; infinite if words or lengths differ.
 
-    How long a run took is no result.
+    The duration of a run is not compared.
     """
     old, new = (
         [

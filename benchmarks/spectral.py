@@ -1,11 +1,11 @@
-"""The spectral start of Dawid–Skene EM in units of EM iterations, on the same labels in one run.
+"""Cost of the spectral start of Dawid–Skene EM, in units of EM iterations on the same labels.
 
     python benchmarks/spectral.py [--cases 0.1M 1M] [--repeats 5] [--json results.json]
 
-`start` is one call of `spectral_start` on coded labels with its random partition; `iteration` is
-the cost of one EM iteration of `DawidSkene` from that start, the difference of two runs over the
-difference of their iterations, so that setting up is not counted. Both are the processor time of
-all threads, the least of the repeats; `ratio` is the first over the second.
+`start` is one call of `spectral_start` on `Annotations`, including its random partition;
+`iteration` is one EM iteration of `DawidSkene` from that start: the difference between two runs
+divided by the difference of their iterations, so that the set-up is not counted. Both are CPU
+times of all threads, the smallest of the repeats; `ratio` is the first divided by the second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayescrowd.aggregation.spectral.worker_groups import random_groups, worker_
 from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints
 
 CASES = {"0.1M": (20_000, 500), "1M": (200_000, 5_000)}
-"""Tasks and workers; five labels per task, four classes."""
+"""Numbers of tasks and workers; each task has five labels, and there are four classes."""
 
 SHORT, LONG = 2, 12
 
@@ -51,7 +51,7 @@ def run(case: str, repeats: int) -> dict[str, float | str]:
         return lambda: bc.DawidSkene(init=init, n_iter=n_iter, tol=0.0).fit(ann)
 
     seconds = {"start": start, "short": em(SHORT), "long": em(LONG)}
-    least = {name: _least(call, repeats) for name, call in seconds.items()}
+    least = {name: _shortest_time(call, repeats) for name, call in seconds.items()}
     iteration = (least["long"] - least["short"]) / (LONG - SHORT)
     return {
         "case": case,
@@ -66,16 +66,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    parser.add_argument("--json", type=Path, help="file to which the rows are also written")
     arguments = parser.parse_args()
     rows = [run(case, arguments.repeats) for case in arguments.cases]
-    print("processor seconds; ratio = start / iteration")
+    print("CPU seconds; ratio = start / iteration")
     print(pd.DataFrame(rows).to_string(index=False, float_format="%.3g"))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
 
 
-def _least(call: Callable[[], object], repeats: int) -> float:
+def _shortest_time(call: Callable[[], object], repeats: int) -> float:
     def once() -> float:
         before = time.process_time()
         call()

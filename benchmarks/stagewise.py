@@ -1,11 +1,11 @@
-"""Stagewise EM on many features: seconds and peak memory, and what one look at all pairs costs.
+"""Stagewise EM on many features: seconds, peak memory, and the cost of one scan of all pairs.
 
     python benchmarks/stagewise.py [--features 1000] [--items 20000] [--values 2] [--components 3]
         [--density 1.0] [--iterations 20] [--json results.json]
 
 The table has 5 % informative features; `density` is the share of entries that are present. `scan`
-is one look at all pairs in all components, the cost of an iteration; `reference` is the same
-quantity by the sparse products of `bayescrowd.information`, for one component, on the first
+is one scan of all pairs in all components, which is the cost of an iteration. `x reference` is the
+speed-up over the sparse products of `bayescrowd.information`, for one component and the first
 `--reference-items` items.
 """
 
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--density", type=float, default=1.0)
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--reference-items", type=int, default=1_000)
-    parser.add_argument("--json", type=Path, help="write the row here as well")
+    parser.add_argument("--json", type=Path, help="file to which the row is also written")
     arguments = parser.parse_args()
     row = run(arguments)
     for name, value in row.items():

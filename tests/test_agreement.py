@@ -1,4 +1,4 @@
-"""Agreement among raters: by hand, in closed form, and as published."""
+"""Agreement among workers: by hand, in closed form, and as published."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ KRIPPENDORFF = [
     [None, None, 1, 1],
     [None, None, 3, None],
 ]
-"""Twelve units by four observers: Krippendorff (2011), section C."""
+"""Labels of twelve units by four observers, from Krippendorff (2011), section C."""
 
 FLEISS = [
     [0, 0, 0, 0, 14],
@@ -43,7 +43,7 @@ FLEISS = [
     [6, 5, 2, 1, 0],
     [0, 2, 2, 3, 7],
 ]
-"""Votes of fourteen raters on ten subjects: the much-used worked example with kappa 0.210."""
+"""Votes of fourteen raters on ten subjects, a much-used worked example with kappa 0.210."""
 
 
 def from_votes(votes: list[list[int]]) -> Annotations:
@@ -53,7 +53,9 @@ def from_votes(votes: list[list[int]]) -> Annotations:
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table])
 @pytest.mark.parametrize("measure", MEASURES)
-def test_agreement_takes_what_estimators_take(measure: Callable, convert: Callable) -> None:
+def test_agreement_accepts_the_same_data_as_estimators(
+    measure: Callable, convert: Callable
+) -> None:
     columns = {"task": [1, 1, 2, 2, 3, 3], "worker": [*"abacbc"], "label": [*"xxyyxy"]}
     ann = Annotations.from_frame(pd.DataFrame(columns))
     assert measure(convert(columns)) == measure(ann)
@@ -140,7 +142,7 @@ def test_fleiss_published() -> None:
 
 
 def test_two_raters_by_scikit_learn() -> None:
-    """With two raters of equal shares Fleiss' kappa is Cohen's."""
+    """With two raters of equal class shares, Fleiss' kappa equals Cohen's."""
     first = np.array([0, 0, 1, 1, 2, 2, 0, 1, 2])
     second = np.array([0, 1, 1, 0, 2, 2, 0, 2, 1])
     assert np.bincount(first).tolist() == np.bincount(second).tolist()

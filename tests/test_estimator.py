@@ -1,4 +1,4 @@
-"""Estimators do what scikit-learn's do, whose base class they no longer have."""
+"""Estimators behave like scikit-learn's, although they do not inherit from its base class."""
 
 import inspect
 import pickle
@@ -54,7 +54,7 @@ class Ours(ParameterMixin):
 
 
 Theirs = type("Ours", (BaseEstimator,), dict(vars(Ours)))
-"""The same on the base class of scikit-learn."""
+"""The same estimator on the base class of scikit-learn."""
 
 SETTINGS = [
     {},
@@ -66,7 +66,7 @@ SETTINGS = [
 
 
 def pair(settings, inner=None):
-    """The same estimator on either base class, the inner one included."""
+    """The same estimator, with its inner one, on either base class."""
     made = []
     for kind in (Ours, Theirs):
         options = settings if inner is None else settings | {"inner": kind(**inner)}
@@ -75,16 +75,16 @@ def pair(settings, inner=None):
 
 
 def make(kind):
-    """An estimator with its defaults, and two components where their number has none."""
+    """An estimator with its defaults, and two components if their number has no default."""
     return kind(2) if kind in (bc.MDPD, bc.StagewiseEM) else kind()
 
 
 def plain(html):
-    """HTML without the numbers that tell one picture in a page from another."""
+    """HTML without the numbers that distinguish diagrams on one page."""
     return re.sub(r"sk-(container|estimator)-id-\d+", "", html)
 
 
-def test_every_estimator_is_looked_at():
+def test_every_estimator_is_covered():
     assert {bc.AutoAggregator, bc.MDPD, bc.MultiSelection, bc.StagewiseEM} <= set(ESTIMATORS)
     assert len(ESTIMATORS) >= 20
 
@@ -156,7 +156,7 @@ def test_an_estimator_without_a_constructor_has_no_parameters():
     assert repr(Bare()) == "Bare()"
 
 
-# How it is shown
+# Representations
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -187,7 +187,7 @@ def test_html(settings, is_fitted):
     }
 
 
-def test_html_where_text_is_wanted():
+def test_no_html_if_text_is_configured():
     with sklearn.config_context(display="text"):
         assert Ours(2)._repr_mimebundle_() == {"text/plain": "Ours(size=2)"}
 

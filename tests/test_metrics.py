@@ -13,7 +13,7 @@ PROBAS = pd.DataFrame(
     index=["t1", "t2", "t3", "t4"],
     columns=["a", "b", "c"],
 )
-"""A clear row, a tie of two, a tie of all, and a clear row."""
+"""Rows with a clear winner, a tie of two, a tie of all, and a clear winner."""
 
 
 def random_case(seed: int, n: int = 200, n_classes: int = 4) -> tuple[pd.DataFrame, pd.Series]:
@@ -160,7 +160,7 @@ def test_range_of_the_brier_score(certain: str, brier: float) -> None:
     assert metrics.brier_score(probas, {0: certain}) == brier
 
 
-def test_a_sure_mistake_costs_a_finite_log_loss() -> None:
+def test_a_certain_mistake_has_a_finite_log_loss() -> None:
     probas = pd.DataFrame([[1.0, 0.0]], columns=["a", "b"])
     assert metrics.log_loss(probas, {0: "b"}) == pytest.approx(-np.log(np.finfo(float).eps))
 
@@ -201,7 +201,7 @@ def test_score_table() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_scores_of_a_fair_guess(n_classes: int) -> None:
+def test_scores_of_a_uniform_guess(n_classes: int) -> None:
     probas = pd.DataFrame(np.full((5, n_classes), 1 / n_classes))
     truth = pd.Series(np.arange(5) % n_classes)
     scores = metrics.score_table(probas, truth)
@@ -274,7 +274,7 @@ def test_against_scikit_learn(seed: int) -> None:
     [("bluebird", 24.07), ("rte", 10.31), ("trec", 34.86), ("dog", 17.78), ("web", 26.93)],
 )
 def test_majority_vote_of_the_published_crowds(name: str, percent: float) -> None:
-    """As Zhang, Chen, Zhou and Jordan (2014) print them; dog as Zhao and Zucker do."""
+    """Errors printed by Zhang, Chen, Zhou and Jordan (2014); for dog, by Zhao and Zucker."""
     if not datasets.is_local(name):
         pytest.skip(f"{name} is not on this machine: set BAYESCROWD_DATA to a folder that has it")
     ann, truth, *_ = datasets.load_dataset(name)

@@ -1,4 +1,4 @@
-"""What annotations say is checked, down to the entries, and good values pass untouched."""
+"""Arguments are checked against annotations, down to the entries; good values pass unchanged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "message"), WRONG)
-def test_what_is_wrong_is_named(name, value, message):
+def test_the_wrong_part_is_named(name, value, message):
     with pytest.raises((TypeError, ValueError), match=message):
         check_arguments(take, {name: value})
 
@@ -81,7 +81,7 @@ def test_good_values_pass():
     assert list(once) == [1.0]
 
 
-def test_rows_in_lists_do_for_arrays():
+def test_nested_lists_are_accepted_as_arrays():
     rows = [[[0.8, 0.2], [0.1, 0.9]]] * 2
     process = (
         "import bayescrowd as bc;"
@@ -103,7 +103,7 @@ def test_traced_values_pass():
         check_fields("prior", Scales(-1.0))
 
 
-def test_text_is_no_number():
+def test_text_is_not_a_number():
     assert as_numbers("init", [[1, 2]]).tolist() == [[1.0, 2.0]]
     with pytest.raises(ValueError, match="init: expected numbers"):
         as_numbers("init", np.array(["a"]))

@@ -1,4 +1,4 @@
-"""Annotations: coding, order, immutability and the messages for tables that are none."""
+"""Annotations: coding, order, immutability and the messages for bad tables."""
 
 import dataclasses
 import inspect
@@ -64,7 +64,7 @@ def test_counts():
     assert ann.labels_per_task.tolist() == [2, 3]
 
 
-def test_to_frame_gives_the_users_ids_back():
+def test_to_frame_restores_the_users_ids():
     ann = Annotations.from_frame(pd.DataFrame(COLUMNS))
     assert ann.to_frame().to_dict("list") == {
         "task": ["t1", "t1", "t2", "t2", "t2"],
@@ -84,7 +84,7 @@ def test_repeated_judgements(duplicates, expected):
 
 
 @pytest.mark.parametrize(("duplicates", "expected"), [("first", "b"), ("last", "c")])
-def test_a_missing_label_is_no_first_or_last_judgement(duplicates, expected):
+def test_a_missing_label_does_not_count_as_first_or_last(duplicates, expected):
     frame = labelled([None, "b", "c", None], task=[1] * 4, worker=["w"] * 4)
     ann = Annotations.from_frame(frame, duplicates=duplicates)
     assert ann.to_frame()["label"].tolist() == [expected]
@@ -101,7 +101,7 @@ def test_a_missing_label_is_dropped_and_counted(missing):
 
 
 @pytest.mark.parametrize("text", ["NA", "None", "nan", "null", "0"])
-def test_words_for_nothing_are_ordinary_labels(text):
+def test_words_such_as_none_are_ordinary_labels(text):
     ann = Annotations.from_frame(labelled([text, "x", text, "x"]))
     assert text in ann.classes
     assert ann.n_dropped == 0
@@ -120,7 +120,7 @@ def test_words_for_nothing_are_ordinary_labels(text):
         ([2.0, 1.0, np.nan, 2.0], [1, 2]),
     ],
 )
-def test_classes_stand_in_natural_order(labels, expected):
+def test_classes_are_in_natural_order(labels, expected):
     classes = Annotations.from_frame(labelled(labels)).classes.tolist()
     assert classes == expected
     assert [type(c) for c in classes] == [type(c) for c in expected]
@@ -272,7 +272,7 @@ def test_code_truth_takes_a_task_twice_if_the_labels_agree():
     assert ann.code_truth(truth).tolist() == [0, -1]
 
 
-def test_code_truth_of_nothing_is_nothing():
+def test_code_truth_of_an_empty_truth():
     ann = Annotations.from_frame(pd.DataFrame(COLUMNS))
     assert ann.code_truth({}).tolist() == [-1, -1]
 
@@ -407,7 +407,7 @@ def test_counts_agree_with_the_rows(columns):
 
 
 @given(tables())
-def test_frame_and_codes_lead_to_the_same(columns):
+def test_frame_and_codes_give_the_same_annotations(columns):
     ann = Annotations.from_frame(pd.DataFrame(columns))
     back = Annotations.from_codes(
         ann.task_codes,
@@ -428,7 +428,7 @@ def test_selecting_everything_changes_nothing(columns):
     assert_same(ann.select_tasks(iter(ann.tasks)), whole)
 
 
-def test_a_very_large_vocabulary_sorts_alike(monkeypatch):
+def test_a_very_large_vocabulary_is_sorted_the_same_way(monkeypatch):
     task, worker = np.array([5, 2, 5, 5]), np.array([1, 0, 0, 1])
     label = np.array([1, 0, 1, 0])
     sizes = {"tasks": 6, "workers": 2, "classes": 2}
@@ -450,7 +450,7 @@ def test_a_very_large_vocabulary_sorts_alike(monkeypatch):
     np.testing.assert_array_equal(ann.label_codes, expected.label_codes)
 
 
-def test_nothing_can_be_written():
+def test_annotations_are_immutable():
     ann = Annotations.from_frame(pd.DataFrame(COLUMNS))
     some = ann.select_tasks(["t2"])
     for each in (ann, some, ann.select_workers(["w1"])):
@@ -470,7 +470,7 @@ def test_from_codes_copies_its_input():
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_the_input_is_left_alone(library):
+def test_the_input_is_not_changed(library):
     frame, copy = library(COLUMNS), library(COLUMNS)
     for duplicates in ("keep", "first"):
         Annotations.from_frame(frame, classes=["yes", "no"], duplicates=duplicates)
@@ -494,7 +494,7 @@ def test_the_frames_index_does_not_matter():
 
 
 def test_class_order_is_the_same_in_every_process():
-    # String hashes differ from process to process; an order that leaned on a set would too.
+    # String hashes differ between processes, and so would an order that depends on a set.
     program = (
         "from bayescrowd.data.annotations import Annotations; import pandas as pd;"
         f"print(Annotations.from_frame(pd.DataFrame({COLUMNS})).classes.tolist())"
@@ -598,7 +598,7 @@ def test_messages_name_source_and_row():
 
 
 @pytest.mark.parametrize("frame", ["labels.csv", {"task": [1]}, None, 3])
-def test_no_table(frame):
+def test_input_that_is_not_a_table(frame):
     with pytest.raises(TypeError, match="expected Annotations or a pandas, polars or pyarrow"):
         Annotations.from_frame(frame)
 
@@ -652,13 +652,13 @@ def test_bad_codes(change, message):
         Annotations.from_codes(**{**GOOD_CODES, **change})
 
 
-def test_codes_that_are_no_integers():
+def test_codes_that_are_not_integers():
     with pytest.raises(TypeError, match="label codes have dtype float64; expected integers"):
         Annotations.from_codes(**{**GOOD_CODES, "label": np.array([0.0, 1.0])})
 
 
 def test_codes_of_different_length():
-    # Checked below the type hook, which would speak first.
+    # Called below the type hook, which would raise first.
     from_codes = inspect.unwrap(Annotations.from_codes.__func__)
     with pytest.raises(ValueError, match="differ in length: task 2, worker 3, label 2"):
         from_codes(Annotations, **{**GOOD_CODES, "worker": np.array([0, 1, 0])})
@@ -686,7 +686,7 @@ def test_a_selection_without_judgements():
 TRUTH = {"t1": "yes", "t9": "no", "t2": "maybe", "t8": "no", "t0": None}
 
 
-def test_truth_that_does_not_fit_is_counted_and_reported():
+def test_truth_that_does_not_match_is_counted_and_reported():
     ann = Annotations.from_frame(pd.DataFrame(COLUMNS))
     with pytest.warns(TruthWarning) as caught:
         coded = ann.code_truth(TRUTH, "truth")
@@ -739,7 +739,7 @@ def test_values_that_print_alike_are_merged_with_a_warning(column, values):
 
 
 def test_truth_values_are_not_numbers():
-    # Equal in Python, and hence one value to a hash table: which one hung on the order of rows.
+    # True == 1 in Python, so that a hash table keeps whichever of the two comes first.
     frame = labelled(pd.Series([1, True, 0, 1], dtype=object))
     with pytest.warns(
         UserWarning, match="row 2, column 'label': True looks like 1, which has another type"
@@ -748,7 +748,7 @@ def test_truth_values_are_not_numbers():
     assert list(ann.classes) == ["0", "1", "True"]
 
 
-def test_mixed_values_that_print_differently_stay():
+def test_mixed_values_that_print_differently_are_kept():
     ann = Annotations.from_frame(labelled(pd.Series([1, "a", 2.0, None], dtype=object)))
     assert list(ann.classes) == [1, 2, "a"]
 

@@ -1,4 +1,4 @@
-"""The table of CT slices: found, checked, refused."""
+"""The table of CT slices is found, checked and, if it is not the published one, refused."""
 
 import gzip
 import tracemalloc
@@ -41,7 +41,7 @@ def test_another_table_is_refused(folder):
 
 @pytest.fixture(scope="module")
 def whole():
-    """A table of 53,500 rows that begins as the published one; what follows is made up."""
+    """A table of 53,500 rows that begins like the published one and continues with made-up rows."""
     if not ct_slices.is_local(ct_slices.EXCERPT):
         pytest.skip("the first 682 rows are not on this machine: set BAYESCROWD_DATA")
     lines = gzip.decompress(find_local(*ct_slices._NAMES[ct_slices.EXCERPT]).read_bytes()).split(
@@ -74,7 +74,7 @@ def test_the_whole_table_is_checked(folder, whole):
         (0, 5, b"value", "its first 682 rows differ"),
     ],
 )
-def test_rows_behind_the_beginning_are_checked(folder, whole, row, entry, value, message):
+def test_rows_after_the_beginning_are_checked(folder, whole, row, entry, value, message):
     lines = list(whole)
     entries = lines[row].split(b",")
     entries[entry] = value
@@ -85,7 +85,7 @@ def test_rows_behind_the_beginning_are_checked(folder, whole, row, entry, value,
 
 
 def test_unpacking_is_bounded(folder, whole, monkeypatch):
-    """Small files that unpack to 100 MB where 682 rows take up 1 MB are not unpacked."""
+    """Small files that would unpack to 100 MB, where 682 rows need 1 MB, are not unpacked."""
     monkeypatch.setattr(ct_slices, "N_ROWS", 682)
     bomb = [*whole[:683], bytes(100_000_000)]
     zipped(folder, bomb)

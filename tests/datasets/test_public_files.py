@@ -1,4 +1,4 @@
-"""Public files: found, downloaded, checked, and refused with advice."""
+"""Public files are found or downloaded, checked, and refused with advice."""
 
 import hashlib
 import socket
@@ -16,14 +16,14 @@ from bayescrowd.datasets.public_files import PublicFile, data_folders, find_loca
 Files = tuple[PublicFile, ...]
 
 CROWD = b"1\t1\t2\r\n1\t2\t1\r\n2\t1\t1\r\n2\t2\t1"
-"""Two tasks, two workers; CRLF and no last newline, as bluebird's file has them."""
+"""Labels of two workers on two tasks, with CRLF and no final newline, as in bluebird's file."""
 TRUTH = b"1\t2\n1\t2\n2\t1\n2\t1\n"
-"""Each truth once per judgement, as in dog's file."""
+"""Truth of two tasks, repeated once per judgement, as in dog's file."""
 TINY = {"tiny_crowd.txt": CROWD, "tiny_truth.txt": TRUTH}
 
 
 class Reply(NamedTuple):
-    """What the server on loopback answers to one path."""
+    """Answer of the local server to one path."""
 
     body: bytes
     status: int = 200
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Serves the files of the data set 'tiny' on loopback."""
+    """A local server of the files of the data set 'tiny'."""
     with Server(("127.0.0.1", 0), Handler) as listening:
         listening.replies = {f"/owner/repo/{name}": Reply(body) for name, body in TINY.items()}
         listening.requests = []
@@ -165,7 +165,7 @@ def test_shows_progress_on_a_terminal(
     assert "100%" in capsys.readouterr().err
 
 
-# Control: what must not pass
+# Control: downloads that must be refused
 
 
 def test_corrupted_download(tiny_files: Files, server: Server, cache: Path) -> None:

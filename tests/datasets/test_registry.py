@@ -8,21 +8,21 @@ from bayescrowd.datasets import registry
 from bayescrowd.datasets.public_files import PublicFile
 
 CROWD = b"1\t1\t2\r\n1\t2\t1\r\n2\t1\t1\r\n2\t2\t1"
-"""Two tasks, two workers; CRLF and no last newline, as bluebird's file has them."""
+"""Labels of two workers on two tasks, with CRLF and no final newline, as in bluebird's file."""
 TRUTH = b"1\t2\n1\t2\n2\t1\n2\t1\n"
-"""Each truth once per judgement, as in dog's file."""
+"""Truth of two tasks, repeated once per judgement, as in dog's file."""
 TINY = {"tiny_crowd.txt": CROWD, "tiny_truth.txt": TRUTH}
 
 
 def require(name: str) -> None:
-    """Skip the test unless the published files are here; tests never download them."""
+    """Skip the test unless the published files are on this machine; tests never download them."""
     if not registry.is_local(name):
         pytest.skip(f"{name} is not on this machine: set BAYESCROWD_DATA to a folder that has it")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Holds the files of the data set 'tiny', which is among the known ones."""
+    """Folder with the files of the data set 'tiny', which is added to the known ones."""
     monkeypatch.setenv("BAYESCROWD_DATA", str(tmp_path))
     monkeypatch.setenv("BAYESCROWD_CACHE", str(tmp_path / "cache"))
     for name, body in TINY.items():
@@ -60,7 +60,7 @@ def test_fetch_and_is_local(folder: Path) -> None:
     assert not registry.is_local("tiny")
 
 
-def test_anaesthetist_says_how_to_make_it(folder: Path) -> None:
+def test_anaesthetist_says_how_to_create_it(folder: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"create it in R with write.csv") as caught:
         registry.load_dataset("anaesthetist")
     assert "\n" not in str(caught.value)
@@ -119,7 +119,7 @@ def test_nursery() -> None:
     assert table.features.shape == (12_960, 8)
     assert table.features.index.equals(table.target.index)
     assert not table.features.isna().any(axis=None)
-    # Every combination of the features' values stands once.
+    # Every combination of feature values occurs once.
     assert np.prod(table.features.nunique()) == 12_960 == len(table.features.drop_duplicates())
     assert table.target.value_counts()["recommend"] == 2
     assert repr(table) == "TableDataset('nursery': 12,960 rows, 8 features, 5 classes)"

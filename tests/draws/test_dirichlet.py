@@ -1,4 +1,4 @@
-"""Gamma and Dirichlet draws against their distributions, extreme shapes included."""
+"""Gamma and Dirichlet draws compared with their distributions, including extreme shapes."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from bayescrowd.draws.dirichlet import log_dirichlet, log_gamma
 
 N_DRAWS = 40_000
 LEAST_P_VALUE = 1e-4
-"""Eight tests at this level fail once in 1,250 keys."""
+"""Level of each test; eight tests at this level fail for one key in 1,250."""
 
 draw_gammas = jax.jit(log_gamma)
 draw_rows = jax.jit(log_dirichlet)
@@ -26,7 +26,7 @@ def test_gamma_draws_have_the_gamma_distribution(shape):
     assert p_value(shape, stats.gamma(shape)) > LEAST_P_VALUE
 
 
-def test_control_another_shape_is_told_apart():
+def test_control_another_shape_is_detected():
     assert p_value(3.0, stats.gamma(3.1)) < LEAST_P_VALUE
 
 

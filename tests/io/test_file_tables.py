@@ -1,4 +1,4 @@
-"""Tables in files: nothing is lost on the way in, and a fault is found where it is."""
+"""Tables in files: nothing is lost in reading, and errors name the right place."""
 
 import csv
 import gzip
@@ -62,7 +62,7 @@ def test_delimited_text(text, expected):
 @pytest.mark.parametrize(
     "value", ["007", "-0", "+1", "1.0", "1e3", " 1", "1 ", "0x1F", "1_000", "9223372036854775808"]
 )
-def test_what_no_integer_is_written_like_stays_text(value):
+def test_text_that_is_not_a_canonical_integer_stays_text(value):
     assert read_text(f"a,b\n1,{value}\n2,3\n")["b"] == [value, "3"]
 
 
@@ -76,7 +76,7 @@ def test_other_delimiters():
     assert read_text("a\tb\n1\tx y\n", delimiter="\t") == {"a": [1], "b": ["x y"]}
 
 
-def test_only_the_columns_asked_for_are_read():
+def test_only_the_requested_columns_are_read():
     data = "a,note,b\n1,caf\xe9,x\n".encode("latin-1")
     assert read_text(data, ["b", "a"]) == {"b": ["x"], "a": [1]}
 
@@ -293,11 +293,11 @@ def test_no_such_column(columns, role, given, message):
         find_column(DelimitedText("x.csv", columns.encode(), ","), role, given)
 
 
-# What readers leave behind
+# Memory of the readers
 
 
-def test_arrow_reads_memory_of_its_own():
-    # Arrow's threads may release their input while Python shuts down: it must not be Python's.
+def test_arrow_reads_from_its_own_memory():
+    # Arrow's threads may release their input during shutdown, so that Python must not own it.
     data = b"task,worker,label\n1,a,x\n" * 1000
     before = sys.getrefcount(data)
     buffer = arrow_copy(data)
@@ -306,7 +306,7 @@ def test_arrow_reads_memory_of_its_own():
     assert arrow_copy(b"").size == 0
 
 
-def test_an_open_parquet_file_holds_nothing_of_python():
+def test_an_open_parquet_file_uses_no_memory_of_python():
     data = parquet_bytes(pd.DataFrame({"task": [1, 2]}))
     before = sys.getrefcount(data)
     table = Parquet("x.parquet", data)
@@ -314,7 +314,7 @@ def test_an_open_parquet_file_holds_nothing_of_python():
     assert sys.getrefcount(data) == before + 1  # the table's own
 
 
-# JSON that Python cannot take in
+# JSON that Python cannot parse
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000])

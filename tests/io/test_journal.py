@@ -61,7 +61,7 @@ def test_every_torn_last_line_is_dropped_and_overwritten(written):
 @pytest.mark.parametrize(
     "line", [b"{\n", b"[1]\n", b"null\n", b"\n", b"\x00\x00\n", b"[" * 100_000 + b"\n"]
 )
-def test_damage_elsewhere_is_an_error_and_left_alone(written, line):
+def test_damage_elsewhere_is_an_error_and_changes_nothing(written, line):
     header, *lines = written.read_bytes().splitlines(keepends=True)
     content = b"".join([header, line, *lines])
     written.write_bytes(content)
@@ -71,7 +71,7 @@ def test_damage_elsewhere_is_an_error_and_left_alone(written, line):
 
 
 @pytest.mark.parametrize("content", [b"", b"no journal"])
-def test_another_file_is_refused_and_left_alone(path, content):
+def test_another_file_is_refused_and_not_changed(path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="this is not a journal; expected a header line"):
         LineJournal(path, HEADER)
@@ -95,7 +95,7 @@ def test_other_settings_are_refused(written, change, message):
     assert written.read_bytes() == before
 
 
-def test_a_journal_that_was_removed_does_not_come_back_without_its_header(written):
+def test_a_removed_journal_is_not_recreated_without_its_header(written):
     journal = LineJournal(written, HEADER)
     written.unlink()
     with pytest.raises(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Files become annotations and known labels, or one line that says why not."""
+"""Files are read as annotations and known labels, or refused with one line that says why."""
 
 import gzip
 import io
@@ -71,7 +71,7 @@ def test_crowd_kit_frames_in_parquet(tmp_path, index):
     assert rows_of(read_annotations(tmp_path / "x.parquet")) == ROWS
 
 
-def test_crowd_kit_frames_of_old(tmp_path):
+def test_old_crowd_kit_frames(tmp_path):
     path = write(tmp_path, "x.csv", CSV.replace("worker", "performer"))
     assert rows_of(read_annotations(path)) == ROWS
 
@@ -251,7 +251,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00"), min
         max_size=9,
     )
 )
-def test_every_format_gives_the_same(tmp_path_factory, rows):
+def test_every_format_gives_the_same_annotations(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("formats")
     rows = [("t " + task, worker, label) for task, worker, label in rows]
     rows += [("t", 1, "no"), ("t", 2, "yes")]
@@ -424,13 +424,13 @@ def test_bad_truth(tmp_path, contents, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_is_no_truth(tmp_path):
+def test_a_list_is_not_a_truth(tmp_path):
     path = write(tmp_path, "gold.jsonl", '{"task": 1, "label": ["cat"]}\n')
     with pytest.raises(ValueError, match=r"row 1, column 'label': found a list; expected text"):
         read_truth(path, ANNOTATIONS["integers"])
 
 
-def test_a_json_array_is_no_truth(tmp_path):
+def test_a_json_array_is_not_a_truth(tmp_path):
     path = write(tmp_path, "gold.json", "[1]")
     with pytest.raises(
         ValueError, match="found a JSON array; expected a table with one row per task"

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and never over another by accident."""
+"""Files are written completely or not at all, and never replace another by accident."""
 
 import gzip
 import json
@@ -57,7 +57,7 @@ def test_equal_tables_give_equal_gzip_files(tmp_path):
     assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"task,label,p\n")
 
 
-def test_file_appears_when_it_is_whole(tmp_path):
+def test_file_appears_when_it_is_complete(tmp_path):
     path = tmp_path / "file"
     with new_file(path) as file:
         file.write(b"hello")
@@ -93,7 +93,7 @@ def test_existing_file_is_kept(tmp_path):
     assert path.read_text() != "old"
 
 
-def test_file_that_appears_meanwhile_is_kept(tmp_path):
+def test_file_that_appears_in_the_meantime_is_kept(tmp_path):
     path = tmp_path / "file"
 
     def write():

@@ -62,7 +62,7 @@ def test_density() -> None:
         se = np.sqrt(n * density * (1 - density))
         assert np.all(np.abs(counts - n * density) < K_SIGMA * se)
     per_task = np.bincount(task, minlength=n_tasks)
-    # A sum of Bernoullis has their variance; that of a sample variance is nearly 2 s^4 / n.
+    # Bernoulli variances add up; the variance of a sample variance is nearly 2 s^4 / n.
     variance = n_workers * density * (1 - density)
     assert abs(per_task.var() - variance) < K_SIGMA * variance * np.sqrt(2 / n_tasks)
 
@@ -76,7 +76,7 @@ def test_rates_of_workers() -> None:
 
 @pytest.mark.parametrize("draw", [assignment._workers_by_redrawing, assignment._workers_by_keys])
 def test_two_of_three_workers_by_weight(draw) -> None:
-    """Without replacement, P{a, b} = a b / (1 - a) + a b / (1 - b) in the weights."""
+    """Without replacement, P{a, b} = a b / (1 - a) + a b / (1 - b) for weights a and b."""
     weights = np.array([0.5, 0.3, 0.2])
     n = 50_000
     drawn = draw(n, 2, weights, np.random.default_rng(1))
@@ -93,7 +93,7 @@ def test_activity_is_a_power_law() -> None:
     shares = np.sort(np.bincount(worker, minlength=n_workers))[::-1] / n_tasks
     expected = 1 / np.arange(1, n_workers + 1)
     expected /= expected.sum()
-    # Sorting moves neighbours of nearly equal share past each other: hence the slack of one se.
+    # Sorting exchanges neighbours of nearly equal share, hence the slack of one standard error.
     assert np.all(np.abs(shares - expected) < (K_SIGMA + 1) * np.sqrt(expected / n_tasks))
 
 

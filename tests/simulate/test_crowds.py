@@ -17,7 +17,7 @@ SIMULATORS = {
 
 
 def label_counts(data: Dataset) -> np.ndarray:
-    """How often [worker, true, observed] occurred."""
+    """Counts of the labels [worker, true, observed]."""
     ann, truth = data.annotations, data.truth
     n = ann.n_classes
     cells = (ann.worker_codes.astype(int) * n + truth.to_numpy()[ann.task_codes]) * n
@@ -26,10 +26,10 @@ def label_counts(data: Dataset) -> np.ndarray:
 
 
 def assert_frequencies(counts: np.ndarray, probabilities: np.ndarray) -> None:
-    """Counts along the last axis fit the probabilities, within `K_SIGMA` standard errors."""
+    """Assert that counts along the last axis match the probabilities, to `K_SIGMA` errors."""
     n = counts.sum(axis=-1, keepdims=True)
     se = np.sqrt(n * probabilities * (1 - probabilities))
-    # A normal tail does not hold for a handful of expected counts: hence one whole count more.
+    # The normal tail is wrong for small expected counts, hence a slack of one count.
     assert np.all(np.abs(counts - n * probabilities) <= K_SIGMA * se + 1)
 
 
@@ -119,7 +119,7 @@ def test_every_simulator_with_every_design(name: str, design: dict) -> None:
     assert len(kinds) == 12
     frame = ann.to_frame()
     assert not frame.duplicated(["task", "worker"]).any()
-    # The columns are what the checked constructor makes of them.
+    # The checked constructor gives the same columns.
     again = Annotations.from_codes(
         ann.task_codes, ann.worker_codes, ann.label_codes, tasks=40, workers=12, classes=3
     )
@@ -154,7 +154,7 @@ def test_design_changes_neither_truth_nor_workers(name: str) -> None:
 
 
 def test_bayes_error_of_figure_5() -> None:
-    """Five workers of accuracy 0.6 leave 22.8 % error in three classes, knowing the model.
+    """Five workers of accuracy 0.6 and three classes have a Bayes error of 22.8 %.
 
     That is the benchmark of the paper's figure 5 at alpha = 0.05, as an independent
     implementation measured it (mean of ten simulations); enumerating their 3**5 answers to a

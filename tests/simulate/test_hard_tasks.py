@@ -1,4 +1,4 @@
-"""Hard tasks: what is misled, how often, and what stays as it was."""
+"""Hard tasks: which labels are misled, how often, and which stay unchanged."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_all_misled_answer_for_the_lure(easy):
     seen = hard.parameters.confusions[ann.worker_codes[~other], 1]
     expected = seen.mean(axis=0)
     share = np.bincount(label[~other], minlength=3) / (~other).sum()
-    # Labels are independent given their rows: four standard errors of a share.
+    # Labels are independent given their rows; the tolerance is four standard errors of a share.
     assert np.abs(share - expected).max() < 4 * np.sqrt(0.25 / (~other).sum())
 
 
