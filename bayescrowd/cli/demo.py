@@ -197,9 +197,9 @@ def _ranked_workers(estimator: Aggregator, data: Dataset) -> pd.DataFrame:
 
 
 def _drawn(outcome: _Outcome) -> Any:
-    from bayescrowd import plots
+    from bayescrowd.plots.overview import demo
 
-    return plots.demo(
+    return demo(
         outcome.data,
         outcome.fitted,
         outcome.table,
