@@ -97,7 +97,7 @@ def test_intervals_are_found_for_new_numbers():
 def test_bad_instances():
     with pytest.raises(ValueError, match="no column 'tail'"):
         CLASSIFIER.predict_proba(pd.DataFrame({"ear": ["up"]}))
-    with pytest.raises(ValueError, match="row 'b': feature 'ear' has no value 'left'"):
+    with pytest.raises(ValueError, match="row 'b', column 'ear': 'left' is not one of"):
         CLASSIFIER.predict_proba(
             pd.DataFrame({"ear": ["up", "left"], "tail": [1, 1]}, index=["a", "b"])
         )
