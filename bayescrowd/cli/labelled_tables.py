@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bayescrowd.data.columns import factorize_column, refuse_missing
 from bayescrowd.data.table_dataset import TableDataset
-from bayescrowd.data.vocabulary import comma_list, refuse_indistinct
+from bayescrowd.data.vocabulary import Where, comma_list, refuse_indistinct
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -118,22 +119,15 @@ def _numbers_if_all_are(column: pd.Series) -> pd.Series:
 
 def _check_values(column: pd.Series, name: str, file: FileTable) -> None:
     """Refuse what a table cannot hold, and values that are written alike, such as 1 and '1'."""
+    _, values = factorize_column(column, name, Where(file.source, file.row_number))
     try:
-        refuse_indistinct(pd.Index(column.dropna().unique()), "value")
-    except TypeError:
-        row, bad = next((i, v) for i, v in enumerate(column) if not isinstance(v, Hashable))
-        raise ValueError(
-            f"{file.source}: row {file.row_number(row)}, column {name!r}: found a "
-            f"{type(bad).__name__}; expected text, a number or a truth value"
-        ) from None
+        refuse_indistinct(values, "value")
     except ValueError as fault:
         raise ValueError(f"{file.source}: column {name!r}: {fault}") from None
 
 
 def _check_target(classes: pd.Series, target: str, file: FileTable) -> None:
-    if classes.isna().any():
-        row = file.row_number(int(classes.isna().to_numpy().argmax()))
-        raise ValueError(f"{file.source}: row {row}, column {target!r}: the class is missing")
+    refuse_missing(classes, target, "class", Where(file.source, file.row_number))
     n_classes = classes.nunique()
     if n_classes < 2:
         raise ValueError(

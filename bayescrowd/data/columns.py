@@ -21,6 +21,7 @@ __all__ = [
     "as_pandas",
     "code_found",
     "code_known",
+    "factorize_column",
     "is_blank",
     "parse_numbers",
     "refuse_missing",
@@ -88,7 +89,7 @@ def code_found(
         >>> codes.tolist(), values.tolist()
         ([1, 0, -1, 0], ['c2', 'c10'])
     """
-    codes, found = _factorize(column, name, where)
+    codes, found = factorize_column(column, name, where)
     order = [place for place in range(len(found)) if not is_blank(found[place])]
     if not order:
         raise ValueError(f"{where.prefix}column {name!r} has no value at all")
@@ -124,7 +125,7 @@ def code_known(
         >>> code_known(column, "wet", Where(), code_of=codes.get, expected=codes).tolist()
         [1, -1, 0]
     """
-    rows, found = _factorize(column, name, where)
+    rows, found = factorize_column(column, name, where)
     codes = np.full(len(found) + 1, -1, dtype=np.int64)  # the last is for missing entries
     for place, value in enumerate(found):
         code = code_of(plain(value))
@@ -184,10 +185,14 @@ def is_blank(entry: Any) -> bool:
     return bool(pd.api.types.is_scalar(entry) and pd.isna(entry))
 
 
-def _factorize(
+def factorize_column(
     column: pd.Series, name: Hashable, where: Where
 ) -> tuple[Int[np.ndarray, " row"], pd.Index]:
-    """Codes and distinct values, in the order in which they occur."""
+    """Codes and distinct values, in the order in which they occur.
+
+    Raises:
+        ValueError: an entry is not text, a number or a truth value.
+    """
     try:
         codes, found = pd.factorize(column, use_na_sentinel=True)
     except TypeError:

@@ -21,15 +21,15 @@ from bayescrowd.experiments.bleafs.runs import (
     N_SEEDS,
     OURS,
     POLICIES,
-    best_of,
     close_to,
+    compare_with_best,
     draw_curve,
+    draw_policy_legend,
     load_problem,
     mean_error,
     measure_run,
     paired_difference,
     panel,
-    policy_legend,
     settings_of,
 )
 from bayescrowd.experiments.engine.experiment import CellId, Claim, Experiment, Part
@@ -148,11 +148,10 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
 def _paper_claim(results: Results, name: str) -> Claim:
     differences, holds = [], []
     for point in _BY_BUDGET:
-        theirs = _at(results, name, BLEAFS, point)
         others = {policy: _at(results, name, policy, point) for policy in BASELINES}
-        difference, spread = paired_difference(theirs, others[best_of(others)])
-        holds.append(difference <= 0)
-        differences.append(f"B={point.budget} {difference:+.3f}±{spread:.3f}")
+        found = compare_with_best(_at(results, name, BLEAFS, point), others)
+        holds.append(found.difference <= 0)
+        differences.append(f"B={point.budget} {found}")
     return Claim(
         f"{name}: B-LEAFS is more accurate at a lower cost than the other three",
         all(holds),
@@ -187,13 +186,11 @@ def _convergence(results: Results) -> Claim:
 def _ours_is_best(results: Results) -> Claim:
     differences, is_never_worse, n_better = [], True, 0
     for name, point in CELLS_TO_WIN:
-        ours = _at(results, name, OURS, point)
         others = {policy: _at(results, name, policy, point) for policy in (*BASELINES, BLEAFS)}
-        best = best_of(others)
-        difference, spread = paired_difference(ours, others[best])
-        is_never_worse &= difference <= spread
-        n_better += difference < -2 * spread
-        differences.append(f"{name} {point} {difference:+.3f}±{spread:.3f} ({best})")
+        found = compare_with_best(_at(results, name, OURS, point), others)
+        is_never_worse &= found.difference <= found.spread
+        n_better += found.difference < -2 * found.spread
+        differences.append(f"{name} {point} {found} ({found.best})")
     return Claim(
         "the default policy is nowhere worse than the best of the four, and clearly better in "
         "five cells of nine",
@@ -214,10 +211,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
         for policy in (*POLICIES, ALL_DATA):
             draw_curve(ax, policy, places, [_at(results, name, policy, p) for p in points])
         panel(ax, title, "B, labels to buy" if places == BUDGETS else "K, features to select")
-    names = [*POLICIES, ALL_DATA]
-    figure.legend(
-        handles=policy_legend(names), loc="outside upper center", ncols=len(names), frameon=False
-    )
+    draw_policy_legend(figure)
     return figure
 
 

@@ -24,15 +24,15 @@ from bayescrowd.experiments.bleafs.runs import (
     OURS,
     POLICIES,
     Labelling,
-    best_of,
     close_to,
+    compare_with_best,
     draw_curve,
+    draw_policy_legend,
     load_problem,
     mean_error,
     measure_run,
     paired_difference,
     panel,
-    policy_legend,
     settings_of,
 )
 from bayescrowd.experiments.engine.experiment import CellId, Claim, Experiment, Part
@@ -130,10 +130,9 @@ def _bleafs_wins(results: Results, task: str) -> Claim:
     differences, holds = [], []
     for budget in BUDGETS[task]:
         others = {policy: _at(results, task, policy, budget) for policy in BASELINES}
-        best = best_of(others)
-        difference, spread = paired_difference(_at(results, task, BLEAFS, budget), others[best])
-        holds.append(difference <= 0)
-        differences.append(f"B={budget} {difference:+.3f}±{spread:.3f} ({best})")
+        found = compare_with_best(_at(results, task, BLEAFS, budget), others)
+        holds.append(found.difference <= 0)
+        differences.append(f"B={budget} {found} ({found.best})")
     return Claim(
         f"{task}: B-LEAFS outperforms the other strategies",
         all(holds),
@@ -157,10 +156,9 @@ def _ours_is_best(results: Results) -> Claim:
     differences, is_never_worse = [], True
     for budget in REFERENCE_BUDGETS:
         others = {p: _at(results, NURSERY, p, budget) for p in (*BASELINES, BLEAFS)}
-        best = best_of(others)
-        difference, spread = paired_difference(_at(results, NURSERY, OURS, budget), others[best])
-        is_never_worse &= difference <= spread
-        differences.append(f"B={budget} {difference:+.3f}±{spread:.3f} ({best})")
+        found = compare_with_best(_at(results, NURSERY, OURS, budget), others)
+        is_never_worse &= found.difference <= found.spread
+        differences.append(f"B={budget} {found} ({found.best})")
     return Claim(
         "nursery: the default policy is not worse than the best of the four",
         bool(is_never_worse),
@@ -183,10 +181,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
             curve = [_at(results, task, policy, budget) for budget in BUDGETS[task]]
             draw_curve(ax, policy, BUDGETS[task], curve)
         panel(ax, title, f"B, labels to buy ({N_LABELS} per observation)")
-    names = [*POLICIES, ALL_DATA]
-    figure.legend(
-        handles=policy_legend(names), loc="outside upper center", ncols=len(names), frameon=False
-    )
+    draw_policy_legend(figure)
     return figure
 
 

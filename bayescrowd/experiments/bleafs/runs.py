@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
@@ -42,19 +43,20 @@ __all__ = [
     "N_SEEDS",
     "OURS",
     "POLICIES",
+    "Comparison",
     "Labelling",
-    "best_of",
     "close_to",
+    "compare_with_best",
     "draw_curve",
     "draw_errors",
     "draw_observations",
+    "draw_policy_legend",
     "features_by_number",
     "load_problem",
     "mean_error",
     "measure_run",
     "paired_difference",
     "panel",
-    "policy_legend",
     "settings_of",
 ]
 
@@ -169,9 +171,24 @@ def paired_difference(one: Outcome, other: Outcome) -> tuple[float, float]:
     return float(difference.mean()), spread
 
 
-def best_of(outcomes: Mapping[str, Outcome]) -> str:
-    """Name of the outcome with the lowest mean."""
-    return min(outcomes, key=lambda name: outcomes[name].measured)
+class Comparison(NamedTuple):
+    """An outcome compared with the best of several others, seed by seed."""
+
+    best: str
+    """Name of the other outcome with the lowest mean."""
+    difference: float
+    """Mean of the outcome minus that of the best."""
+    spread: float
+    """Standard error of the difference."""
+
+    def __str__(self) -> str:
+        return f"{self.difference:+.3f}±{self.spread:.3f}"
+
+
+def compare_with_best(one: Outcome, others: Mapping[str, Outcome]) -> Comparison:
+    """Compare an outcome with the one of the others that has the lowest mean."""
+    best = min(others, key=lambda name: others[name].measured)
+    return Comparison(best, *paired_difference(one, others[best]))
 
 
 def close_to(
@@ -253,9 +270,11 @@ def draw_errors(ax: Axes, outcomes: Mapping[str, Outcome]) -> Axes:
     return tidy(ax, title="Test error", xlabel="test error ± standard error", ylabel="")
 
 
-def policy_legend(names: Sequence[str]) -> list[Line2D]:
-    """Handles of a legend of policies that several panels share."""
-    return [Line2D([], [], label=name, markersize=4, **line_style(name)) for name in names]
+def draw_policy_legend(figure: Figure) -> None:
+    """Draw a legend of all policies and all data, which the panels of a figure share."""
+    names = [*POLICIES, ALL_DATA]
+    handles = [Line2D([], [], label=name, markersize=4, **line_style(name)) for name in names]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(names), frameon=False)
 
 
 def panel(ax: Axes, title: str, xlabel: str) -> Axes:

@@ -23,14 +23,13 @@ from bayescrowd.experiments.bleafs.runs import (
     N_SEEDS,
     OURS,
     POLICIES,
-    best_of,
     close_to,
+    compare_with_best,
     draw_errors,
     draw_observations,
     features_by_number,
     load_problem,
     measure_run,
-    paired_difference,
     settings_of,
 )
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
@@ -81,9 +80,9 @@ def _values(row: str, run: Run) -> dict[CellId, float]:
 def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
     results = {outcome.cell.id: outcome for outcome in outcomes}
     errors = {row: results[CellId(row, ERROR)] for row in (*POLICIES, ALL_DATA)}
-    best = best_of({row: errors[row] for row in BASELINES})
-    difference, spread = paired_difference(errors[BLEAFS], errors[best])
-    ours, ours_spread = paired_difference(errors[OURS], errors[best])
+    baselines = {row: errors[row] for row in BASELINES}
+    theirs = compare_with_best(errors[BLEAFS], baselines)
+    ours = compare_with_best(errors[OURS], baselines)
     optimum = results[CellId(ALL_DATA, OPTIMUM)].measured
     x2 = {row: results[CellId(row, HAS_X2)].measured for row in POLICIES}
     spent = {
@@ -94,8 +93,8 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
     claims = [
         Claim(
             "B-LEAFS has a lower error than the other three",
-            difference < 0,
-            f"{difference:+.3f}±{spread:.3f} against {best}; in single runs it has the published "
+            theirs.difference < 0,
+            f"{theirs} against {theirs.best}; in single runs it has the published "
             f"0.05 or less in {as_good:.0%}",
         ),
         Claim(
@@ -115,8 +114,8 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
         ),
         Claim(
             "the default policy has a lower error than all four",
-            ours < 0 and errors[OURS].measured < errors[BLEAFS].measured,
-            f"{ours:+.3f}±{ours_spread:.3f} against {best}",
+            ours.difference < 0 and errors[OURS].measured < errors[BLEAFS].measured,
+            f"{ours} against {ours.best}",
         ),
         _single_runs(errors),
         *close_to(
