@@ -1,14 +1,15 @@
 """What can be bought: classes, and features with the values that an answer may take.
 
-A numeric column of a table becomes a feature of few values by a stated rule: with more than ten
-different numbers it is cut at its quantiles into five intervals that hold about as many rows each
-(fewer where ties leave fewer cuts); with ten or less, each number is a value of its own.
+A numeric column of a table becomes a feature with few values: with more than ten distinct numbers
+it is cut at its quantiles into five intervals that hold about as many rows each (fewer if ties
+leave fewer cuts); with ten or fewer, each number is a value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,22 +18,33 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.checks.parameters import Positive, check_parameters, validate_arguments
+from bayescrowd.data.columns import (
+    as_pandas,
+    code_found,
+    code_known,
+    refuse_missing,
+    refuse_repeats,
+    require_columns,
+    rows_by_label,
+)
 from bayescrowd.data.table_dataset import TableDataset
-from bayescrowd.data.vocabulary import comma_list, natural_key, plain
+from bayescrowd.data.text import quantity
+from bayescrowd.data.vocabulary import Where, comma_list, plain
 
 __all__ = ["CodedTable", "FeatureSpace", "features_and_target"]
 
 MOST_NUMBERS = 10
-"""Different numbers that a numeric column may have before it is cut into intervals."""
+"""A numeric column with more distinct numbers than this is cut into intervals."""
 
 N_INTERVALS = 5
+"""Number of intervals into which a numeric column is cut."""
 
 
 class CodedTable(NamedTuple):
     """A labelled table in the codes of a space."""
 
     values: Int[np.ndarray, "row feature"]
-    """Position of each value in its feature's values, or -1 where it is missing."""
+    """Position of each value among its feature's values; -1 where it is missing."""
     target: Int[np.ndarray, " row"]
     """Position of each row's class."""
 
@@ -43,13 +55,13 @@ class FeatureSpace:
 
     Args:
         classes: names of at least two classes.
-        features: the possible values of each feature, at least two, by its name.
-        prior: probability of each class, in the order of `classes`; None: all the same.
-        strength: pseudo-observations of each value, given the class, in the symmetric Dirichlet
-            priors. The paper leaves it open; 1 or .5 do well, 3 and more hurt.
-        costs: what one label of a feature costs, by name; 1 for those not named.
-        cuts: of numeric features that are read in intervals, where one interval ends and the next
-            begins, by name; a number at a cut belongs above it.
+        features: the possible values of each feature, at least two, by the feature's name.
+        prior: probability of each class, in the order of `classes`; uniform if None.
+        strength: number of pseudo-observations of each value given the class, in the symmetric
+            Dirichlet priors. The paper leaves it open; 1 or .5 do well, 3 and more hurt.
+        costs: what one label of a feature costs, by name; 1 for features that are not named.
+        cuts: the numbers at which numeric features are cut into intervals, by name; a number at a
+            cut belongs to the interval above it.
 
     Examples:
         >>> import bayescrowd as bc
@@ -75,23 +87,23 @@ class FeatureSpace:
         features = {plain(f): tuple(map(plain, values)) for f, values in self.features.items()}
         if len(classes) < 2:
             raise ValueError(
-                f"a space needs two classes or more, got {comma_list(classes) or 'none'}"
+                f"a space needs two or more classes, got {comma_list(classes) or 'none'}"
             )
-        _check_distinct(classes, "class")
+        refuse_repeats(pd.Index(classes, dtype=object), "class")
         if not features:
             raise ValueError("a space needs at least one feature")
         for name, values in features.items():
-            _check_distinct(values, f"feature {name!r}: value")
+            refuse_repeats(pd.Index(values, dtype=object), "value", f"feature {name!r}: ")
             if len(values) < 2:
                 raise ValueError(
-                    f"feature {name!r} has {len(values)} value{'s'[: len(values) != 1]} "
-                    f"({comma_list(values)}): it tells nothing; expected two or more"
+                    f"feature {name!r} has {quantity(len(values), 'value')} "
+                    f"({comma_list(values)}) and says nothing; expected two or more"
                 )
         costs = dict.fromkeys(features, 1.0)
         for name, cost in self.costs.items():
             if name not in features:
                 raise ValueError(
-                    f"costs: there is no feature {name!r}; there are {comma_list(features)}"
+                    f"costs: there is no feature {name!r}; expected one of {comma_list(features)}"
                 )
             if not 0 < cost < np.inf:
                 raise ValueError(f"costs: feature {name!r} costs {cost}; expected more than 0")
@@ -116,9 +128,9 @@ class FeatureSpace:
 
         Args:
             table: a `TableDataset`, or a data frame whose column `target` holds the class.
-            target: the class column of a data frame; not needed for a `TableDataset`.
-            strength: see `FeatureSpace`.
-            costs: see `FeatureSpace`.
+            target: name of the class column of a data frame; not needed for a `TableDataset`.
+            strength: strength of the priors; see `FeatureSpace`.
+            costs: what one label of a feature costs; see `FeatureSpace`.
 
         Examples:
             >>> import pandas as pd
@@ -133,22 +145,21 @@ class FeatureSpace:
             array([0.67, 0.33])
         """
         frame, classes = features_and_target(table, target)
-        frequency = classes.value_counts(normalize=True, sort=False)
-        names = sorted(frequency.index, key=lambda name: natural_key(plain(name)))
+        where = rows_by_label(frame.index)
+        class_codes, names = code_found(classes, _name_of(classes), where)
         values: dict[Hashable, Sequence[Hashable]] = {}
         cuts: dict[Hashable, Sequence[float]] = {}
         for name in frame.columns:
-            found = frame[name].dropna()
-            distinct = found.unique()
-            if _is_number(found) and len(distinct) > MOST_NUMBERS:
-                cuts[name] = _quantile_cuts(found)
+            _, found = code_found(frame[name], name, where)
+            if _is_number(frame[name]) and len(found) > MOST_NUMBERS:
+                cuts[name] = _quantile_cuts(frame[name].dropna())
                 values[name] = _interval_names(cuts[name])
             else:
-                values[name] = sorted(map(plain, distinct), key=natural_key)
+                values[name] = list(found)
         return cls(
-            classes=names,
+            classes=list(names),
             features=values,
-            prior=frequency.loc[names].to_numpy(dtype=float),
+            prior=np.bincount(class_codes) / len(class_codes),
             strength=strength,
             costs={} if costs is None else costs,
             cuts=cuts,
@@ -180,7 +191,7 @@ class FeatureSpace:
 
     @validate_arguments
     def take(self, features: Sequence[int], classes: Sequence[int]) -> FeatureSpace:
-        """The same space with the features and classes at these positions, in this order."""
+        """The space of the features and classes at these positions, in this order."""
         names = self.names
         kept = [names[f] for f in features]
         prior = self.class_prior[list(classes)]
@@ -200,60 +211,58 @@ class FeatureSpace:
         Raises:
             ValueError: the feature has no such value.
         """
-        value = plain(value)
-        try:
-            return self.features[feature].index(value)
-        except ValueError:
-            pass
-        if feature in self.cuts and _is_finite_number(value):
-            return int(np.searchsorted(self.cuts[feature], value, side="right"))
-        raise ValueError(
-            f"feature {feature!r} has no value {value!r}; expected one of "
-            f"{comma_list(self.features[feature])}"
-        )
+        code = self._find(feature, plain(value))
+        if code is None:
+            raise ValueError(
+                f"feature {feature!r} has no value {plain(value)!r}; expected one of "
+                f"{comma_list(self.features[feature])}"
+            )
+        return code
 
     @validate_arguments
     def code_column(self, feature: Hashable, column: pd.Series) -> Int[np.ndarray, " row"]:
         """Positions of a column's values, -1 where missing.
 
         Raises:
-            ValueError: a row holds what is no value of the feature.
+            ValueError: an entry is not a value of the feature.
         """
-        row_code, distinct = pd.factorize(column, use_na_sentinel=True)
-        codes = np.full(len(distinct) + 1, -1, dtype=np.int64)
-        for i, value in enumerate(distinct):
-            try:
-                codes[i] = self.code_of(feature, value)
-            except ValueError as error:
-                row = column.index[np.flatnonzero(row_code == i)[0]]
-                raise ValueError(f"row {plain(row)!r}: {error}") from None
-        return codes[row_code]
+        return code_known(
+            column,
+            feature,
+            rows_by_label(column.index),
+            code_of=partial(self._find, feature),
+            expected=self.features[feature],
+        )
 
     @validate_arguments
     def code(self, table: Any, *, target: Hashable | None = None) -> CodedTable:
         """A labelled table in the codes of this space.
 
         Raises:
-            ValueError: a feature is absent, or a value or class is not of this space.
+            ValueError: a feature is absent, or a value or class is not in this space.
         """
         frame, classes = features_and_target(table, target)
-        for name in self.features:
-            if name not in frame.columns:
-                raise ValueError(
-                    f"the table has no column {name!r}; its columns are {comma_list(frame.columns)}"
-                )
+        require_columns(frame, self.features, Where())
         known = {name: y for y, name in enumerate(self.classes)}
-        row_code, distinct = pd.factorize(classes)
-        for name in distinct:
-            if plain(name) not in known:
-                raise ValueError(
-                    f"class {plain(name)!r} of the table is not of the space, which has "
-                    f"{comma_list(self.classes)}"
-                )
         return CodedTable(
             np.stack([self.code_column(name, frame[name]) for name in self.features], axis=1),
-            np.array([known[plain(name)] for name in distinct], dtype=np.int64)[row_code],
+            code_known(
+                classes,
+                _name_of(classes),
+                rows_by_label(classes.index),
+                code_of=known.get,
+                expected=self.classes,
+            ),
         )
+
+    def _find(self, feature: Hashable, value: Any) -> int | None:
+        """Position of a value among a feature's values; None if it is not one of them."""
+        values = self.features[feature]
+        if value in values:
+            return values.index(value)
+        if feature in self.cuts and _is_finite_number(value):
+            return int(np.searchsorted(self.cuts[feature], value, side="right"))
+        return None
 
     def __repr__(self) -> str:
         low, high = min(self.n_values), max(self.n_values)
@@ -270,13 +279,13 @@ def features_and_target(
     """Features and class of each row of a labelled table.
 
     Raises:
-        ValueError: there is no such class column, no row, or a row without a class.
+        ValueError: there is no such class column or no row, or a row has no class.
         TypeError: `table` is neither a `TableDataset` nor a data frame.
     """
     if isinstance(table, TableDataset):
         features, classes = table.features, table.target
     else:
-        frame = table if isinstance(table, pd.DataFrame) else _to_pandas(table)
+        frame = as_pandas(table, "instances", "a TableDataset or a data frame")
         if target is None or target not in frame.columns:
             raise ValueError(
                 f"target={target!r}: expected the column that holds the class, one of "
@@ -284,27 +293,13 @@ def features_and_target(
             )
         features, classes = frame.drop(columns=[target]), frame[target]
     if len(features) == 0:
-        raise ValueError("the table has no rows")
-    if classes.isna().any():
-        row = plain(classes.index[classes.isna().to_numpy()][0])
-        raise ValueError(f"row {row!r} has no class")
+        raise ValueError("the table has no rows; expected one per instance")
+    refuse_missing(classes, _name_of(classes), "class", rows_by_label(classes.index))
     return features, classes
 
 
-def _to_pandas(table: Any) -> pd.DataFrame:
-    if not hasattr(table, "to_pandas"):
-        raise TypeError(
-            f"the table came as {type(table).__name__}; expected a TableDataset or a data frame"
-        )
-    return table.to_pandas()
-
-
-def _check_distinct(names: tuple[Hashable, ...], what: str) -> None:
-    seen: set[Hashable] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{what} {name!r} is listed twice")
-        seen.add(name)
+def _name_of(classes: pd.Series) -> Hashable:
+    return "class" if classes.name is None else classes.name
 
 
 def _checked_prior(
@@ -336,7 +331,7 @@ def _quantile_cuts(column: pd.Series) -> list[float]:
     shares = np.arange(1, N_INTERVALS) / N_INTERVALS
     cuts = np.unique(np.quantile(column.to_numpy(dtype=float), shares))
     cuts = cuts[cuts > column.min()]
-    if len(cuts) == 0:  # the least number has four rows in five
+    if len(cuts) == 0:  # four rows in five hold the smallest number
         cuts = np.sort(column.unique())[1:2]
     return [float(cut) for cut in cuts]
 

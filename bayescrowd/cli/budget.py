@@ -1,4 +1,4 @@
-"""`bayescrowd budget`: which labels to buy, tried out on a table at hand."""
+"""`bayescrowd budget`: which labels to buy and how many, tried out on a labelled table."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from bayescrowd.cli.budget_runs import (
     DEFAULT,
     EPILOG,
     POLICIES,
-    about,
     add_run_options,
     budget_list,
     check_arguments,
-    curve_of,
     curve_options,
+    factories,
     policy_name,
     policy_names,
-    read_lines,
     read_table,
     save_picture,
+    settings,
     share,
+    table_summary,
 )
 from bayescrowd.cli.sampling import number_or_none
-from bayescrowd.cli.text import align, quantity
+from bayescrowd.cli.text import align
+from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 N_BUDGETS = 8
-"""Budgets of `plan`, where none are given."""
+"""Number of budgets that `plan` tries if none are given."""
 
 _SIMULATE_EPILOG = f"""\
 {EPILOG}
 
 output:
   Mean test error of each policy at each budget with its standard error over repeats, and its
-  difference from the first policy, repeat by repeat. --out takes one row per run, in the format of
+  difference from the first policy, repeat by repeat. --out writes one row per run, in the format of
   the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-' prints CSV. --plot draws
   the curves: .png, .pdf or .svg. --json prints one JSON document. --resume names a journal: every
   finished run is recorded there, and the same command continues where it was interrupted.
@@ -65,9 +66,9 @@ _PLAN_EPILOG = f"""\
 
 output:
   The budget at which the mean error is within the tolerance of that of a classifier with as many
-  features that learned from all rows, with an interval; or that the tolerance is not reached at the
-  largest budget, or that the pilot is too small to tell. --plot draws the gap to the best. --json
-  prints one JSON document.
+  features that learned from all rows, with an interval; or the finding that the largest budget does
+  not reach the tolerance, or that the pilot is too small to tell. --plot draws the gap to the best.
+  --json prints one JSON document.
 
 exit codes:
   0 done, 2 bad input or usage, 1 a fault of ours
@@ -83,7 +84,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "budget",
         help="which labels to buy, and how many",
-        description="Try out, on a table at hand, which feature labels to buy under a budget.",
+        description="Try out, on a labelled table, which feature labels to buy under a budget.",
     )
     parts = parser.add_subparsers(title="parts", metavar="PART", required=True)
     simulate = parts.add_parser(
@@ -102,22 +103,22 @@ def add_to(commands: Commands) -> None:
         type=budget_list,
         metavar="B,...",
         required=True,
-        help="labels that may be bought, or what they may cost (--costs)",
+        help="number of labels that may be bought, or what they may cost (--costs)",
     )
     simulate.add_argument(
         "--policy",
         type=policy_names,
         metavar="NAME,...",
         default=list(POLICIES),
-        help="some of those below, or 'all', the default",
+        help="policies to compare, or 'all'; default: all",
     )
     simulate.add_argument("--out", metavar="FILE", help="write one row per run; - prints it")
     plan = parts.add_parser(
         "plan",
         help="how much budget is enough",
         usage="bayescrowd budget plan TABLE [--target COLUMN] --features K --within X [options]",
-        description="How much budget is needed to come within a tolerance of the best classifier, "
-        "on pilot data.",
+        description="Find how much budget is needed to come within a tolerance of the best "
+        "classifier, on pilot data.",
         epilog=_PLAN_EPILOG,
     )
     plan.set_defaults(run=_run_plan)
@@ -127,13 +128,33 @@ def add_to(commands: Commands) -> None:
         type=share,
         metavar="X",
         required=True,
-        help="tolerance, a share of instances: 0.02 is two in a hundred",
+        help="tolerance, as a share of the instances: 0.02 is two in a hundred",
     )
     plan.add_argument(
-        "--budget", type=budget_list, metavar="B,...", help="budgets to try; default: by the table"
+        "--budget",
+        type=budget_list,
+        metavar="B,...",
+        help="budgets to try; default: chosen by the table",
     )
     plan.add_argument(
         "--policy", type=policy_name, metavar="NAME", default=DEFAULT, help="(%(default)s)"
+    )
+
+
+def _curve(
+    args: argparse.Namespace, table: TableDataset, policies: list[str], budgets: list[float]
+) -> pd.DataFrame:
+    """Run the policies, and all data for comparison."""
+    from bayescrowd.budgeted.evaluation.curve import budget_curve
+
+    return budget_curve(
+        factories(policies),
+        table,
+        budgets,
+        args.features,
+        **curve_options(args),
+        all_data=True,
+        journal=args.resume,
     )
 
 
@@ -141,13 +162,13 @@ def add_to(commands: Commands) -> None:
 
 
 def _run_simulate(args: argparse.Namespace) -> int:
-    from bayescrowd.budgeted.evaluation.curve import curve_means, paired_differences
+    from bayescrowd.budgeted.evaluation.curve_tables import curve_means, paired_differences
 
     check_arguments(args, tables=[args.out])
     if args.out == "-" and args.json:
         raise ValueError("only one of --out - and --json can print")
     table = read_table(args)
-    curve = curve_of(args, table, args.policy, args.budget)
+    curve = _curve(args, table, args.policy, args.budget)
     means = curve_means(curve).droplevel("n_features")
     differences = None
     if len(args.policy) > 1:
@@ -184,7 +205,7 @@ def _simulate_document(
     differences: pd.DataFrame | None,
 ) -> dict[str, Any]:
     return {
-        **about(args, table),
+        **settings(args, table),
         "errors": _records(means),
         "against": args.policy[0],
         "differences": [] if differences is None else _records(differences),
@@ -204,7 +225,7 @@ def _simulate_summary(
     means: pd.DataFrame,
     differences: pd.DataFrame | None,
 ) -> str:
-    from bayescrowd.budgeted.evaluation.curve import ALL_DATA
+    from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
 
     header = ["", *(f"{budget:g}" for budget in args.budget)]
     rows = [header]
@@ -216,7 +237,7 @@ def _simulate_summary(
         f"of {quantity(args.repeats, 'repeat')})"
     )
     paragraphs = [
-        read_lines(args, table),
+        table_summary(args, table),
         f"{title}\n{align(rows)}",
     ]
     if differences is not None:
@@ -235,7 +256,7 @@ def _simulate_summary(
         if means.loc[(name, budget), "spent"] < 0.95 * budget
     ]
     if unspent:
-        paragraphs.append(f"not all is spent: {'; '.join(unspent)}")
+        paragraphs.append(f"budget left unspent: {'; '.join(unspent)}")
     return "\n\n".join([*paragraphs, *_written(args)])
 
 
@@ -264,8 +285,8 @@ def _run_plan(args: argparse.Namespace) -> int:
     check_arguments(args, tables=[])
     table = read_table(args)
     budgets = args.budget or _grid(args, table)
-    curve = curve_of(args, table, [args.policy], budgets)
-    # all data of half the rows: would more rows make the best better?
+    curve = _curve(args, table, [args.policy], budgets)
+    # All data of half the rows say whether more rows would make the best better.
     half = budget_curve(
         {},
         table,
@@ -281,12 +302,12 @@ def _run_plan(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_plan_document(args, table, plan), indent=2, ensure_ascii=False))
     else:
-        print("\n\n".join([read_lines(args, table), _plan_lines(args, plan), *_written(args)]))
+        print("\n\n".join([table_summary(args, table), _plan_lines(args, plan), *_written(args)]))
     return 0
 
 
 def _grid(args: argparse.Namespace, table: TableDataset) -> list[float]:
-    """Budgets from five observations per selected feature, doubling or less, to all cells."""
+    """Budgets from five observations per selected feature to all cells, evenly spaced in logs."""
     n_cells = int(0.8 * table.features.notna().to_numpy().sum())
     least = min(5 * args.features, n_cells)
     most = max(min(n_cells, 400 * args.features), least)
@@ -298,8 +319,8 @@ def _grid(args: argparse.Namespace, table: TableDataset) -> list[float]:
 def _plan_lines(args: argparse.Namespace, plan: BudgetPlan) -> str:
     rows = [["budget", "above the best", "made monotone"]]
     for budget, row in plan.gaps.iterrows():
-        told = f"{row['gap']:+.3f} ±{row['standard_error']:.3f}"
-        rows.append([f"{budget:g}", told, f"{row['monotone']:+.3f}"])
+        gap = f"{row['gap']:+.3f} ±{row['standard_error']:.3f}"
+        rows.append([f"{budget:g}", gap, f"{row['monotone']:+.3f}"])
     course = (
         f"error of {args.policy} above that of all data ({plan.best_error:.3f}) with "
         f"{quantity(args.features, 'feature')}\n{align(rows, left=())}"
@@ -327,7 +348,7 @@ def _plan_document(
     args: argparse.Namespace, table: TableDataset, plan: BudgetPlan
 ) -> dict[str, Any]:
     return {
-        **about(args, table),
+        **settings(args, table),
         "policy": args.policy,
         "within": args.within,
         "verdict": plan.verdict,

@@ -1,4 +1,4 @@
-"""What both parts of `bayescrowd budget` share: policies, options, the table, the runs."""
+"""What both parts of `bayescrowd budget` share: policies, options, the table and its summary."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from bayescrowd.cli.arguments import (
     positive_number,
 )
 from bayescrowd.cli.exports import command_name, exported_classes, summary_of
-from bayescrowd.cli.text import quantity
+from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayescrowd.budgeted.policy import Policy
     from bayescrowd.data.table_dataset import TableDataset
 
@@ -31,19 +29,18 @@ __all__ = [
     "DEFAULT",
     "EPILOG",
     "POLICIES",
-    "about",
     "add_run_options",
     "budget_list",
     "check_arguments",
-    "curve_of",
     "curve_options",
     "factories",
     "policy_name",
     "policy_names",
-    "read_lines",
     "read_table",
     "save_picture",
+    "settings",
     "share",
+    "table_summary",
 ]
 
 DEFAULT = "budgeted-selection"
@@ -57,26 +54,28 @@ class Offered(NamedTuple):
     summary: str
     """What it does, in a few words."""
     options: dict[str, Any]
-    """What makes it differ from the policy's defaults."""
+    """Options that differ from the policy's defaults."""
 
 
 _SHORT = {
-    DEFAULT: Offered("BudgetedSelection", "buy what may improve the classifier most; default", {}),
+    DEFAULT: Offered(
+        "BudgetedSelection", "buy what may improve the classifier most; the default", {}
+    ),
     "b-leafs": Offered("BLeafs", "one feature search after another, as published", {}),
     "b-leafs-revisit": Offered(
         "BLeafs",
-        "the same, the rest spent on the selected features",
+        "the same, with the rest spent on the selected features",
         {"pick": "posterior-mean", "revisit": True},
     ),
     "ts-greedy": Offered("TsGreedy", "Thompson sampling of whole sets", {}),
     "explore-then-commit": Offered(
-        "ExploreThenCommit", "the same for half the budget, then what looks best", {}
+        "ExploreThenCommit", "the same for half the budget, then the set that looks best", {}
     ),
     "biased-robin": Offered("BiasedRobin", "stay with a feature while it helps", {}),
     "round-robin": Offered("RoundRobin", "all features in turn", {}),
     "posterior-mean": Offered("PosteriorMeanGreedy", "no exploration at all", {}),
 }
-"""The default, then the others and a variant, described in fewer words than by their docstrings."""
+"""Policies with a name and a description of their own, the default first."""
 
 POLICIES = _SHORT | {
     command_name(name): Offered(name, summary_of(name), {})
@@ -88,7 +87,7 @@ POLICIES = _SHORT | {
 MODELS = ("naive_bayes", "access_path")
 
 PUBLISHED = ("nursery", "breast-cancer")
-"""Tables that are known by name, where there is no file of that name."""
+"""Tables that are known by name, unless there is a file of that name."""
 
 _POLICY_LIST = "\n".join(f"  {name:<20} {offer.summary}" for name, offer in POLICIES.items())
 
@@ -97,32 +96,32 @@ input:
   A table with one row per instance, a column that holds its class (--target) and a column per
   feature: CSV, TSV, JSON lines (.jsonl) or Parquet. A column with more than ten different numbers
   is cut at its quantiles into five intervals that hold about as many rows each; other values are
-  taken as they are. Empty fields are missing; so are those that --missing lists. Columns with one
-  value are left out, and those that --ignore names. {" and ".join(PUBLISHED)} are published
-  tables, which need no --target ('bayescrowd datasets' tells where they come from).
+  taken as they are. Empty fields are missing, as are values that --missing lists. Columns with a
+  single value are left out, as are those that --ignore names. {" and ".join(PUBLISHED)} are
+  published tables, which need no --target ('bayescrowd datasets' says where they come from).
 
 policies:
 {_POLICY_LIST}
 
 models:
   naive_bayes  reads the majority of the labels of a feature
-  access_path  learns what the labels of a feature say, also where most of them are wrong"""
+  access_path  learns what the labels of a feature mean, even where most of them are wrong"""
 
 
 def add_run_options(parser: Parser, *, repeats: int) -> None:
-    """Declare the table, the crowd, the runs and the output."""
+    """Declare the options of the table, the crowd, the runs and the output."""
     parser.add_argument(
         "table",
         metavar="TABLE",
         help="labelled table, or the name of a published one; - is standard input",
     )
-    parser.add_argument("--target", metavar="COLUMN", help="column of the class")
+    parser.add_argument("--target", metavar="COLUMN", help="column that holds the class")
     parser.add_argument(
         "--features",
         type=positive_number,
         metavar="K",
         required=True,
-        help="features that the classifier may use",
+        help="number of features that the classifier may use",
     )
     reading = parser.add_argument_group("reading")
     reading.add_argument(
@@ -133,7 +132,7 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
         type=comma_separated,
         metavar="A,B,...",
         default=[],
-        help="values that mean nothing is known, such as '?'",
+        help="values that stand for a missing one, such as '?'",
     )
     add_raw_cells(reading)
     crowd = parser.add_argument_group("crowd")
@@ -144,14 +143,14 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
         type=positive_number,
         metavar="W",
         default=1,
-        help="labels of a feature of an instance that are bought at once (%(default)s)",
+        help="labels of a feature of an instance that are bought at a time (%(default)s)",
     )
     crowd.add_argument(
         "--costs",
         type=_costs,
         metavar="A=C,...",
         default={},
-        help="what a label of a feature costs, such as beak=4; 1 for those not named",
+        help="what a label of a feature costs, such as beak=4; 1 for features not named",
     )
     crowd.add_argument("--model", type=_model, default="naive_bayes", help="(%(default)s)")
     runs = parser.add_argument_group("runs")
@@ -160,7 +159,9 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
     )
     runs.add_argument("--seed", type=natural_number, metavar="N", default=0, help="(%(default)s)")
     runs.add_argument("--jobs", type=positive_number, metavar="N", help="processes (one per core)")
-    runs.add_argument("--resume", metavar="FILE", help="journal of finished runs; made if absent")
+    runs.add_argument(
+        "--resume", metavar="FILE", help="journal of finished runs; created if absent"
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--plot", metavar="FILE", help="draw the curves")
     output.add_argument("--json", action="store_true", help="print one JSON document")
@@ -168,15 +169,11 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
 
 
 def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> None:
-    """Refuse what cannot end well before any work is done."""
-    from bayescrowd.budgeted.policy import BELIEFS
-
-    if args.model not in BELIEFS:
-        raise ValueError(f"--model {args.model}: expected one of {', '.join(BELIEFS)}")
+    """Raise, before any work is done, if the options contradict each other or the outputs."""
     if args.noise == "none" and args.rate:
-        raise ValueError(f"--rate {args.rate:g}: --noise says what wrong labels look like")
+        raise ValueError(f"--rate {args.rate:g} needs --noise, the kind of wrong labels")
     if args.noise != "none" and not args.rate:
-        raise ValueError(f"--noise {args.noise}: --rate says how many labels are wrong")
+        raise ValueError(f"--noise {args.noise} needs --rate, the share of wrong labels")
     if args.target is None and not _is_published(args.table):
         raise ValueError(f"--target is missing: which column of {args.table} holds the class?")
     check_outputs(
@@ -189,7 +186,7 @@ def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> No
 
 
 def read_table(args: argparse.Namespace) -> TableDataset:
-    """Read the table as the options say."""
+    """Read the table as the options say, and check that the options fit it."""
     from bayescrowd.cli.labelled_tables import read_labelled_table
     from bayescrowd.cli.progress import stage
     from bayescrowd.data.vocabulary import comma_list
@@ -220,7 +217,7 @@ def read_table(args: argparse.Namespace) -> TableDataset:
     for budget in args.budget or []:
         if budget < cheapest:
             raise ValueError(
-                f"--budget {budget:g}: expected at least {cheapest:g}, the labels of one query"
+                f"--budget {budget:g}: expected at least {cheapest:g}, the cost of one query"
             )
     return table
 
@@ -230,7 +227,7 @@ def _is_published(name: str) -> bool:
 
 
 def _published_table(args: argparse.Namespace) -> TableDataset:
-    """A table known by name, without the columns that the options leave out."""
+    """A table that is known by name, without the columns that the options leave out."""
     from bayescrowd.data.vocabulary import comma_list
     from bayescrowd.datasets.registry import load_table
 
@@ -247,25 +244,8 @@ def _published_table(args: argparse.Namespace) -> TableDataset:
     return table._replace(features=features, source=args.table, description="")
 
 
-def curve_of(
-    args: argparse.Namespace, table: TableDataset, policies: list[str], budgets: list[float]
-) -> pd.DataFrame:
-    """Run the policies, and all data for comparison."""
-    from bayescrowd.budgeted.evaluation.curve import budget_curve
-
-    return budget_curve(
-        factories(policies),
-        table,
-        budgets,
-        args.features,
-        **curve_options(args),
-        all_data=True,
-        journal=args.resume,
-    )
-
-
 def curve_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What all calls of `budget_curve` have in common."""
+    """The arguments that all calls of `budget_curve` have in common."""
     return {
         "repeats": args.repeats,
         "model": args.model,
@@ -279,7 +259,7 @@ def curve_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def factories(names: list[str]) -> dict[str, Callable[..., Policy]]:
-    """What makes each policy, by the name a user types."""
+    """What makes each policy, by the name that a user types."""
     import bayescrowd
 
     return {
@@ -295,8 +275,8 @@ def save_picture(ax: Any, args: argparse.Namespace) -> None:
     write_picture(ax.figure, args.plot, overwrite=args.force)
 
 
-def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
-    """What was asked, for machines."""
+def settings(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
+    """The table and the options, for machines."""
     return {
         "bayescrowd": __version__,
         "input": {
@@ -318,25 +298,25 @@ def about(args: argparse.Namespace, table: TableDataset) -> dict[str, Any]:
     }
 
 
-def read_lines(args: argparse.Namespace, table: TableDataset) -> str:
-    """What was read, for people."""
+def table_summary(args: argparse.Namespace, table: TableDataset) -> str:
+    """The table and the labelling, for people."""
     of_target = "" if args.target is None else f" of {args.target}"
     read = (
         f"{table.source}: {quantity(len(table.target), 'row')}, "
         f"{quantity(table.features.shape[1], 'feature')}, "
         f"{quantity(int(table.target.nunique()), 'class', 'classes')}{of_target}"
     )
-    told = [read, *([table.description] if table.description else [])]
+    lines = [read, *([table.description] if table.description else [])]
     if cuts := _cuts(table):
-        told.append(f"read in intervals, cut at quantiles: {', '.join(map(str, cuts))}")
+        lines.append(f"read in intervals, cut at quantiles: {', '.join(map(str, cuts))}")
     if args.noise != "none" or args.labels > 1:
         noise = "" if args.noise == "none" else f", {args.rate:.0%} of them wrong ({args.noise})"
-        told.append(f"{quantity(args.labels, 'label')} per observation{noise}; model {args.model}")
-    return "\n".join(told)
+        lines.append(f"{quantity(args.labels, 'label')} per observation{noise}; model {args.model}")
+    return "\n".join(lines)
 
 
 def _cuts(table: TableDataset) -> Mapping[Hashable, Sequence[float]]:
-    """Where the numeric features that are read in intervals are cut."""
+    """The cuts of the numeric features that are read in intervals."""
     from bayescrowd.budgeted.space import FeatureSpace
 
     return FeatureSpace.from_table(table).cuts
@@ -346,7 +326,7 @@ def _cuts(table: TableDataset) -> Mapping[Hashable, Sequence[float]]:
 
 
 def budget_list(text: str) -> list[float]:
-    """Argument type: budgets with commas between them, in ascending order."""
+    """Argument type: budgets with commas between them, sorted in ascending order."""
     budgets = []
     for part in comma_separated(text):
         try:
@@ -362,7 +342,7 @@ def budget_list(text: str) -> list[float]:
 
 
 def policy_names(text: str) -> list[str]:
-    """Argument type: names of policies, or 'all'; the default comes first."""
+    """Argument type: names of policies, or 'all'; the default policy is put first."""
     if text == "all":
         return list(POLICIES)
     names = [policy_name(name) for name in comma_separated(text)]
@@ -372,7 +352,7 @@ def policy_names(text: str) -> list[str]:
 
 
 def policy_name(text: str) -> str:
-    """Argument type: the name of a policy, as listed or as its class is called."""
+    """Argument type: the name of a policy, as listed, or of its class."""
     by_class = {offer.policy: name for name, offer in POLICIES.items() if not offer.options}
     name = by_class.get(text, text)
     if name not in POLICIES:
@@ -381,16 +361,16 @@ def policy_name(text: str) -> str:
 
 
 def _costs(text: str) -> dict[str, float]:
-    """Argument type: features with what a label of them costs."""
+    """Argument type: what a label of each feature costs."""
     costs: dict[str, float] = {}
     for part in comma_separated(text):
-        name, sign, told = part.rpartition("=")
+        name, sign, amount = part.rpartition("=")
         try:
-            cost = float(told)
+            cost = float(amount)
         except ValueError:
             cost = 0.0
         if not sign or not 0 < cost < math.inf:
-            raise argparse.ArgumentTypeError(f"{part!r}: expected FEATURE=COST, a number above 0")
+            raise argparse.ArgumentTypeError(f"{part!r}: expected FEATURE=COST with a cost above 0")
         if name in costs:
             raise argparse.ArgumentTypeError(f"{text!r}: feature {name!r} is named twice")
         costs[name] = cost
@@ -413,12 +393,12 @@ def share(text: str) -> float:
     return _number_between(text, 0, 1, "a share between 0 and 1", is_open=True)
 
 
-def _number_between(text: str, low: float, high: float, told: str, *, is_open: bool) -> float:
+def _number_between(text: str, low: float, high: float, words: str, *, is_open: bool) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     is_inside = low < number < high if is_open else low <= number <= high
     if not is_inside:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected {told}")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {words}")
     return number

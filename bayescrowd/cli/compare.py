@@ -25,7 +25,8 @@ from bayescrowd.cli.sampling import (
     models_of_labels,
     number_or_none,
 )
-from bayescrowd.cli.text import align, quantity
+from bayescrowd.cli.text import align
+from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,16 +1,17 @@
-"""Tables of instances with features and a class, from files, for the commands on budgets."""
+"""Reading tables of instances with features and a class from files, for `bayescrowd budget`."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bayescrowd.data.columns import factorize_column, refuse_missing
 from bayescrowd.data.table_dataset import TableDataset
-from bayescrowd.data.vocabulary import comma_list, refuse_indistinct
+from bayescrowd.data.vocabulary import Where, comma_list, refuse_indistinct
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -22,10 +23,10 @@ from bayescrowd.io.file_tables import (
 __all__ = ["read_labelled_table"]
 
 MOST_CLASSES = 100
-"""A column with more different values than this is no class."""
+"""A column with more distinct values than this is not taken for the class."""
 
 LEAST_ROWS_PER_VALUE = 2
-"""A feature in words with fewer rows per value than this is an id."""
+"""A feature in words with fewer rows per value than this is taken for an id."""
 
 
 def read_labelled_table(
@@ -40,14 +41,14 @@ def read_labelled_table(
 
     Args:
         path: a file of CSV, TSV, JSON lines or Parquet, also gzipped; '-' is standard input, CSV.
-        target: the column of the class.
-        ignore: columns to leave out.
-        missing: values that mean nothing is known; an empty field always does.
+        target: name of the column that holds the class.
+        ignore: names of columns to leave out.
+        missing: values that stand for a missing one; an empty field always does.
         raw_cells: keep the apostrophe before text that a spreadsheet would run.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no table, a column is absent, or no class or feature is left.
+        ValueError: the file holds no table, a column is absent, or no class or feature is left.
 
     Examples:
         >>> import tempfile
@@ -55,7 +56,7 @@ def read_labelled_table(
         >>> _ = path.write_text("beak,day,kind\nlong,1,owl\nshort,1,wren\n?,1,owl\nlong,1,owl\n")
         >>> table = read_labelled_table(str(path), target="kind", missing=["?"])
         >>> table.features["beak"].isna().sum(), table.description
-        (np.int64(1), 'left out, as they have one value: day')
+        (np.int64(1), 'left out, having a single value: day')
     """
     file = _table(path, raw_cells=raw_cells)
     for name in (target, *ignore):
@@ -68,7 +69,7 @@ def read_labelled_table(
     frame = _frame(file, wanted).replace(dict.fromkeys(missing, None))
     frame = frame.map(lambda value: None if value == "" else value)
     if frame.empty:
-        raise ValueError(f"{file.source}: there are no rows under the header")
+        raise ValueError(f"{file.source}: there are no rows below the header")
     columns = {name: _numbers_if_all_are(frame[name]) for name in wanted}
     for name, column in columns.items():
         _check_values(column, name, file)
@@ -77,11 +78,11 @@ def read_labelled_table(
     left_out = [name for name, column in columns.items() if column.nunique() < 2]
     features = pd.DataFrame({n: column for n, column in columns.items() if n not in left_out})
     if features.shape[1] == 0:
-        raise ValueError(f"{file.source}: no column besides {target!r} has two values or more")
+        raise ValueError(f"{file.source}: no column besides {target!r} has two or more values")
     for name in columns:
         _check_feature(columns[name], name, file)
-    told = f"left out, as they have one value: {', '.join(left_out)}" if left_out else ""
-    return TableDataset(features, classes, told, Path(path).stem, file.source)
+    note = f"left out, having a single value: {', '.join(left_out)}" if left_out else ""
+    return TableDataset(features, classes, note, Path(path).stem, file.source)
 
 
 def _table(path: str, *, raw_cells: bool) -> FileTable:
@@ -97,7 +98,7 @@ def _table(path: str, *, raw_cells: bool) -> FileTable:
 def _frame(file: FileTable, names: list[str]) -> pd.DataFrame:
     table: Any = file.read(names)
     frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
-    # Delimited text comes in dictionaries, which are categories to pandas.
+    # Delimited text is read as dictionaries, which pandas takes for categories.
     return pd.DataFrame({name: _plain_column(frame[name]) for name in names})
 
 
@@ -108,7 +109,7 @@ def _plain_column(column: pd.Series) -> pd.Series:
 
 
 def _numbers_if_all_are(column: pd.Series) -> pd.Series:
-    """Numbers, if every value that is there is written as one; otherwise the values as they are."""
+    """The column as numbers if all its values are written as numbers, otherwise as it is."""
     if column.dtype != object and not pd.api.types.is_string_dtype(column.dtype):
         return column
     numbers = pd.to_numeric(column, errors="coerce")
@@ -118,22 +119,15 @@ def _numbers_if_all_are(column: pd.Series) -> pd.Series:
 
 def _check_values(column: pd.Series, name: str, file: FileTable) -> None:
     """Refuse what a table cannot hold, and values that are written alike, such as 1 and '1'."""
+    _, values = factorize_column(column, name, Where(file.source, file.row_number))
     try:
-        refuse_indistinct(pd.Index(column.dropna().unique()), "value")
-    except TypeError:
-        row, bad = next((i, v) for i, v in enumerate(column) if not isinstance(v, Hashable))
-        raise ValueError(
-            f"{file.source}: row {file.row_number(row)}, column {name!r}: found a "
-            f"{type(bad).__name__}; expected text, a number or a truth value"
-        ) from None
+        refuse_indistinct(values, "value")
     except ValueError as fault:
         raise ValueError(f"{file.source}: column {name!r}: {fault}") from None
 
 
 def _check_target(classes: pd.Series, target: str, file: FileTable) -> None:
-    if classes.isna().any():
-        row = file.row_number(int(classes.isna().to_numpy().argmax()))
-        raise ValueError(f"{file.source}: row {row}, column {target!r}: a row without a class")
+    refuse_missing(classes, target, "class", Where(file.source, file.row_number))
     n_classes = classes.nunique()
     if n_classes < 2:
         raise ValueError(
@@ -142,13 +136,13 @@ def _check_target(classes: pd.Series, target: str, file: FileTable) -> None:
         )
     if n_classes > MOST_CLASSES:
         raise ValueError(
-            f"{file.source}: column {target!r} has {n_classes:,} different values; expected a "
-            f"class, of which there may be {MOST_CLASSES}"
+            f"{file.source}: column {target!r} has {n_classes:,} distinct values; expected a "
+            f"class, of which there may be up to {MOST_CLASSES}"
         )
 
 
 def _check_feature(column: pd.Series, name: str, file: FileTable) -> None:
-    """Refuse infinite numbers, and ids and free text, about which few labels teach nothing."""
+    """Refuse infinite numbers, and ids and free text, of which labels of a few rows say nothing."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         is_infinite = np.isinf(column.to_numpy(dtype=float, na_value=np.nan))
         if is_infinite.any():
@@ -161,6 +155,6 @@ def _check_feature(column: pd.Series, name: str, file: FileTable) -> None:
     n_values, n_rows = column.nunique(), int(column.notna().sum())
     if n_values > 20 and n_rows < LEAST_ROWS_PER_VALUE * n_values:
         raise ValueError(
-            f"{file.source}: column {name!r} has {n_values:,} different values in {n_rows:,} rows, "
-            f"like an id: --ignore {name} leaves it out"
+            f"{file.source}: column {name!r} has {n_values:,} distinct values in {n_rows:,} rows, "
+            f"like an id; --ignore {name} leaves it out"
         )

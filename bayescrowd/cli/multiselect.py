@@ -18,8 +18,8 @@ from bayescrowd.cli.arguments import (
     check_outputs,
     natural_number,
 )
-from bayescrowd.cli.text import align, quantity
-from bayescrowd.data.text import shorten
+from bayescrowd.cli.text import align
+from bayescrowd.data.text import quantity, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 PROBABILITY = 0.9
+"""Probability of the intervals."""
 
 MOST_BUDGETS = 1_000
-"""Budgets along a path whose losses are reported."""
+"""Largest number of budgets along a path whose losses are reported."""
 
-MANY_STEPS, PILOT_STEPS = 20_000, 2_000
-"""Beyond so many judgements, time and memory are estimated first, from a path of so many."""
+MANY_STEPS = 20_000
+"""For more judgements than this, time and memory are estimated first."""
+
+PILOT_STEPS = 2_000
+"""Number of judgements of the path from which time and memory are estimated."""
 
 BYTES_PER_STEP = 64
-"""Of memory for each attribute: the path, the noise of averages, and copies on the way."""
+"""Memory per judgement and attribute: the path, the noise of averages, and temporary copies."""
 
 _DESCRIPTION = """\
 Choose which attributes to have judged and how many times, so that a linear predictor on the
@@ -50,17 +54,17 @@ input:
   JUDGEMENTS has a row per judgement with the columns object, attribute and value (a number), and
   optionally worker; some objects need two judgements of an attribute. TARGETS has a row per object
   with the columns object and target. --costs has a row per attribute with the columns attribute
-  and cost. CSV, TSV, JSON lines (also with .gz) or Parquet.
+  and cost. The files are CSV, TSV, JSON lines (also with .gz) or Parquet.
 
 output:
-  The shopping list for each new object: attribute, how many times, what that costs, and by how
-  much it lowers the squared error; and the error to expect, with a 90 % interval from a model of
-  the judgements. --out writes the list, --plot draws error against budget. --json prints one JSON
-  document and no summary. Where the moments would have the judgements explain more than all of the
-  target's variance, the projected error is reported as infeasible (null in JSON, with the reason as
-  projection_problem), and a warning says why. For a budget of more than 20,000 judgements, an
-  estimate of time and memory is printed first. Errors are reported for at most 1,000 budgets,
-  evenly spaced.
+  The shopping list for each new object: which attribute to ask about, how many times, at what cost,
+  and by how much that lowers the squared error; and the expected error, with a 90 % interval from a
+  model of the judgements. --out writes the list, --plot draws error against budget. --json prints
+  one JSON document and no summary. If, by the moments, the judgements would explain more than all
+  of the target's variance, the projected error is reported as infeasible (null in JSON, with the
+  reason as projection_problem), and a warning says why. For a budget of more than 20,000
+  judgements, an estimate of time and memory is printed first. Errors are reported for at most 1,000
+  budgets, evenly spaced.
 
 exit codes:
   0 done, 2 bad input or usage, 1 a fault of ours
@@ -87,7 +91,7 @@ def add_to(commands: Commands) -> None:
         type=_amount,
         metavar="N",
         required=True,
-        help="judgements of an object, or what they may cost",
+        help="number of judgements per object, or what they may cost",
     )
     parser.add_argument("--costs", metavar="FILE", help="file with a row per attribute")
     choice = parser.add_argument_group("selection")
@@ -108,7 +112,7 @@ def add_to(commands: Commands) -> None:
         type=natural_number,
         metavar="N",
         default=250,
-        help="draws behind the interval; 0 does without; default: %(default)s",
+        help="number of draws behind the interval, 0 for no interval; default: %(default)s",
     )
     choice.add_argument("--seed", type=natural_number, metavar="N", default=0, help="default: 0")
     output = parser.add_argument_group("output")
@@ -125,7 +129,7 @@ def add_to(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     _check_arguments(args)
     judgements, target, costs = _read(args)
-    selector = _fitted(args, judgements, target, costs)
+    selector = _fit(args, judgements, target, costs)
     posterior = _posterior(args, selector, judgements, target)
     shopping = selector.shopping_list().reset_index()
     _write(args, selector, shopping, posterior)
@@ -138,7 +142,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    """Refuse what cannot end well before any work is done."""
+    """Raise, before any work is done, if the inputs or outputs contradict each other."""
     inputs = [args.judgements, args.targets, args.costs]
     if inputs.count("-") > 1:
         raise ValueError("only one file can be read from standard input")
@@ -179,7 +183,7 @@ def _read(args: argparse.Namespace) -> tuple[Judgements, pd.Series, pd.Series | 
         return judgements, target, costs
 
 
-def _fitted(
+def _fit(
     args: argparse.Namespace, judgements: Judgements, target: pd.Series, costs: pd.Series | None
 ) -> MultiSelection:
     from bayescrowd.cli.progress import steps
@@ -191,8 +195,10 @@ def _fitted(
     )
     n_steps = int(args.budget / (1 if costs is None else costs.min()))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InfeasibleProjectionWarning)  # its advice is for Python
-        # What `fit` refuses, and what it does otherwise than step by step, needs no estimate.
+        warnings.simplefilter(
+            "ignore", InfeasibleProjectionWarning
+        )  # its advice is for users of Python
+        # What `fit` refuses, or does not do step by step, needs no estimate.
         if MANY_STEPS < n_steps <= MOST_REPEATS and args.search != "exact":
             _announce(selector, judgements, target, n_steps)
         with steps("choosing", n_steps):
@@ -212,7 +218,7 @@ def _fitted(
 def _announce(
     selector: MultiSelection, judgements: Judgements, target: pd.Series, n_steps: int
 ) -> None:
-    """Say what a large budget will take, by the time that a small share of it takes."""
+    """Print how long a large budget will take, by the time that a small share of it takes."""
     from sklearn.base import clone
 
     share = PILOT_STEPS / n_steps
@@ -241,12 +247,12 @@ def _posterior(
         posterior = selector.posterior(
             judgements, target, draws=args.draws, warmup=max(args.draws, 50), seed=args.seed
         )
-    # Every budget of the curve takes a matrix inverse per draw.
-    return replace(posterior, repeats=posterior.repeats.iloc[_shown(len(posterior.repeats))])
+    # Every budget of the curve costs a matrix inverse per draw.
+    return replace(posterior, repeats=posterior.repeats.iloc[_reported(len(posterior.repeats))])
 
 
-def _shown(n_budgets: int) -> list[int]:
-    """Which budgets of a path are reported: all, or evenly spaced ones of a long path."""
+def _reported(n_budgets: int) -> list[int]:
+    """Positions of the budgets that are reported: all, or evenly spaced ones of a long path."""
     if n_budgets <= MOST_BUDGETS:
         return list(range(n_budgets))
     return [round(place * (n_budgets - 1) / (MOST_BUDGETS - 1)) for place in range(MOST_BUDGETS)]
@@ -287,9 +293,9 @@ def _document(
     shopping: pd.DataFrame,
     posterior: RepeatPosterior | None,
 ) -> dict[str, Any]:
-    """Everything that was found, for machines."""
+    """All results, for machines."""
     loss = selector.projected_loss_
-    path = loss.rename("projected").to_frame().iloc[_shown(len(loss))]
+    path = loss.rename("projected").to_frame().iloc[_reported(len(loss))]
     if posterior is not None:
         path = path.join(posterior.loss_curve(probability=PROBABILITY)[["mean", "lower", "upper"]])
     return {
@@ -318,7 +324,7 @@ def _document(
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Rows for JSON, which has no NaN."""
+    """Rows for JSON, in which NaN and infinity are null."""
     return [
         {name: _finite(value) for name, value in row.items()} for row in table.to_dict("records")
     ]
@@ -341,7 +347,7 @@ def _summary(
         f"{quantity(judgements.n_objects, 'object')}"
     )
     if len(shopping) == 0:
-        return f"{read}\n\nno attribute tells anything about the target: nothing to buy"
+        return f"{read}\n\nno attribute says anything about the target, so there is nothing to buy"
     rows = [["attribute", "times", "cost", "adds", "of variance"]]
     rows += [
         [
@@ -358,14 +364,14 @@ def _summary(
     lines = [
         read,
         "",
-        f"to be asked of each new object ({spent})",
+        f"to ask about each new object ({spent})",
         align(rows),
         "",
     ]
     interval = _interval(posterior)
     if interval is not None:
         lines.append(
-            f"mean squared error to expect: {interval['mean']:.4g}, 90 % interval "
+            f"expected mean squared error: {interval['mean']:.4g}, 90 % interval "
             f"{interval['lower']:.4g} to {interval['upper']:.4g}"
         )
     lines.append(
@@ -381,7 +387,7 @@ def _number(value: Any, form: str) -> str:
 
 
 def _amount(text: str) -> float:
-    """Argument type: a number above 0; whole ones stay integers."""
+    """Argument type: a number above 0, as an integer if it is whole."""
     try:
         number = float(text)
     except ValueError:

@@ -26,8 +26,8 @@ from bayescrowd.cli.sampling import (
     model_name,
     number_or_none,
 )
-from bayescrowd.cli.text import align, quantity
-from bayescrowd.data.text import shorten
+from bayescrowd.cli.text import align
+from bayescrowd.data.text import quantity, shorten
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd.cli.arguments import Parser, natural_number, positive_number
-from bayescrowd.cli.text import quantity
+from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
     from bayescrowd.data.annotations import Annotations

@@ -1,10 +1,10 @@
-"""Text for people to read: tables with aligned columns, numbers with their nouns."""
+"""Tables of text with aligned columns, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["align", "quantity"]
+__all__ = ["align"]
 
 
 def align(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), indent: int = 2) -> str:
@@ -29,13 +29,3 @@ def align(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), indent: 
         ]
         lines.append(" " * indent + "  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def quantity(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun in the right form.
-
-    Examples:
-        >>> quantity(1, "task"), quantity(1200, "task"), quantity(2, "class", "classes")
-        ('1 task', '1,200 tasks', '2 classes')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

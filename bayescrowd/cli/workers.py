@@ -16,8 +16,8 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
-from bayescrowd.cli.text import align, quantity
-from bayescrowd.data.text import shorten
+from bayescrowd.cli.text import align
+from bayescrowd.data.text import quantity, shorten
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,7 +1,8 @@
 """What users bring, coded and validated once.
 
-* `text`: names shortened to fit into a table or a picture.
-* `vocabulary`: columns of ids and labels as integer codes, and how messages name them.
+* `text`: names shortened to fit into a table or a picture, and numbers with their nouns.
+* `vocabulary`: ids and names as users wrote them, as integer codes and as messages show them.
+* `columns`: columns of tables, checked, coded and read as numbers.
 * `coding`: tables of judgements as integer codes.
 * `annotations`: `Annotations`, who gave which task which label.
 * `truth`: known labels of tasks; those that do not match the crowd's are counted and reported.

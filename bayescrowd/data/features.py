@@ -1,9 +1,9 @@
 """A table of discrete features with missing entries, as one sparse matrix of symbols.
 
-A mixture of discrete product distributions sees an item through p features, each with values of
-its own; workers are one kind of feature (their label is the value), neurons, survey questions and
+A mixture of discrete product distributions sees an item through p features, each with its own
+values. Workers are one kind of feature (their label is the value); neurons, survey questions and
 language-model judges are others. A *symbol* is a pair (feature, value), and an item is the set of
-symbols that it shows. A missing entry shows no symbol: it says nothing.
+symbols that it shows. A missing entry shows no symbol.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ import scipy.sparse
 from jaxtyping import Float, Int
 
 from bayescrowd.data.annotations import Annotations
-from bayescrowd.data.vocabulary import natural_key, plain
+from bayescrowd.data.columns import as_pandas, code_found, rows_by_label
+from bayescrowd.data.vocabulary import comma_list, plain
 
 __all__ = ["FeatureTable", "as_feature_table", "is_long"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureTable:
-    """Items x discrete features, coded.
+    """Discrete features of items, coded.
 
     Args:
-        offsets: the symbols of item i stand at `offsets[i]:offsets[i + 1]`.
+        offsets: the symbols of item i are at `offsets[i]:offsets[i + 1]`.
         symbols: symbol of each entry; feature f has the symbols
             `feature_offsets[f]:feature_offsets[f + 1]`, one per value.
-        feature_offsets: first symbol of each feature, and the number of symbols.
-        items: the users' item ids.
-        features: the users' feature names.
-        values: the values of each feature, in the order of their symbols.
+        feature_offsets: first symbol of each feature, followed by the number of symbols.
+        items: the user's item ids.
+        features: the user's feature names.
+        values: values of each feature, in the order of their symbols.
 
     Examples:
         >>> import pandas as pd
@@ -74,12 +75,12 @@ class FeatureTable:
 
     @cached_property
     def feature_of_symbol(self) -> Int[np.ndarray, " symbol"]:
-        """The feature each symbol belongs to."""
+        """The feature to which each symbol belongs."""
         return np.repeat(np.arange(self.n_features), np.diff(self.feature_offsets))
 
     @cached_property
     def matrix(self) -> scipy.sparse.csr_matrix:
-        """Items x symbols; a feature seen m times on an item shares one count among its symbols."""
+        """Items x symbols; a feature seen m times on an item divides one count among them."""
         parts = (np.ones(self.n_entries), self.symbols, self.offsets)
         matrix = scipy.sparse.csr_matrix(parts, shape=(self.n_items, self.n_symbols))
         by_feature = scipy.sparse.csr_matrix(
@@ -104,7 +105,7 @@ class FeatureTable:
 
     @cached_property
     def item_of_entry(self) -> Int[np.ndarray, " entry"]:
-        """The item each entry belongs to."""
+        """The item to which each entry belongs."""
         return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
 
     @cached_property
@@ -113,7 +114,7 @@ class FeatureTable:
         return np.bincount(self.symbols, minlength=self.n_symbols).astype(float)
 
     def select_features(self, positions: Int[np.ndarray, " kept"]) -> FeatureTable:
-        """The table of the features at these positions, in the table's order; all items stay.
+        """The table of the features at these positions, in the table's order, with all items.
 
         Examples:
             >>> import numpy as np
@@ -122,7 +123,7 @@ class FeatureTable:
             FeatureTable(2 items, 2 features, 3 symbols, 4 entries)
         """
         if len(positions) == 0:
-            raise ValueError("no feature selected")
+            raise ValueError("no feature is selected; expected at least one")
         kept = np.zeros(self.n_features, dtype=bool)
         kept[positions] = True
         sizes = np.diff(self.feature_offsets)
@@ -137,7 +138,7 @@ class FeatureTable:
         )
 
     def select_items(self, positions: Int[np.ndarray, " kept"]) -> FeatureTable:
-        """The table of the items at these positions, in the order given; all features stay."""
+        """The table of the items at these positions, in the given order, with all features."""
         starts, lengths = self.offsets[positions], np.diff(self.offsets)[positions]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -154,7 +155,7 @@ class FeatureTable:
         """The same entries with the features and values of another table.
 
         Raises:
-            ValueError: a feature or a value that occurs is not one of them.
+            ValueError: a feature, or a value that occurs, is not in the other table.
 
         Examples:
             >>> import pandas as pd
@@ -171,7 +172,10 @@ class FeatureTable:
         moved = np.full(self.n_symbols, -1, dtype=np.int64)
         for f, place in enumerate(places):
             if place < 0:
-                raise ValueError(f"feature {plain(self.features[f])!r} is not one of the fitted")
+                raise ValueError(
+                    f"feature {plain(self.features[f])!r} is not one of those fitted, "
+                    f"{comma_list(features)}"
+                )
             code = values[place].get_indexer(self.values[f])
             symbols = slice(self.feature_offsets[f], self.feature_offsets[f + 1])
             moved[symbols] = np.where(code >= 0, first[place] + code, -1)
@@ -181,8 +185,8 @@ class FeatureTable:
             f = self.feature_of_symbol[symbol]
             value = self.values[f][symbol - self.feature_offsets[f]]
             raise ValueError(
-                f"value {plain(value)!r} of feature {plain(self.features[f])!r} is not one of the "
-                "fitted"
+                f"value {plain(value)!r} of feature {plain(self.features[f])!r} is not one of "
+                f"those fitted, {comma_list(values[places[f]])}"
             )
         return self._with_symbols(moved[self.symbols], first, features, values)
 
@@ -193,7 +197,7 @@ class FeatureTable:
         features: pd.Index,
         values: tuple[pd.Index, ...],
     ) -> FeatureTable:
-        """Other symbols for the entries, without those that are negative."""
+        """The table with these symbols; entries whose symbol is negative are dropped."""
         rows = symbols >= 0
         counts = np.bincount(self.item_of_entry[rows], minlength=self.n_items)
         offsets = np.concatenate([[0], np.cumsum(counts)])
@@ -207,17 +211,17 @@ class FeatureTable:
 
 
 def as_feature_table(data: Any) -> FeatureTable:
-    """A table of features from what users have.
+    """Make a table of features from the forms in which users have it.
 
     Args:
-        data: a FeatureTable; Annotations (items are tasks, features workers, values classes), or
-            a pandas table with just the columns task, worker and label, which is read as such;
-            a pandas table or a 2-D array with one row per item and one column per feature, None
-            or NaN where missing.
+        data: a FeatureTable; Annotations (tasks are items, workers features, classes values), or
+            a pandas table with just the columns task, worker and label, which is read as
+            Annotations; a table or a 2-D array with one row per item and one column per feature,
+            in which None, NaN and blank text are missing.
 
     Raises:
-        ValueError: the table is empty or a feature has no value at all.
-        TypeError: `data` is none of these.
+        ValueError: the table is empty, or a feature has no value at all.
+        TypeError: `data` has another form.
     """
     if isinstance(data, FeatureTable):
         return data
@@ -235,14 +239,11 @@ def as_feature_table(data: Any) -> FeatureTable:
         )
     if isinstance(data, np.ndarray) and data.ndim == 2:
         data = pd.DataFrame(data)
-    if not isinstance(data, pd.DataFrame):
-        raise TypeError(
-            f"features came as {type(data).__name__}; expected Annotations, a pandas table or a "
-            "2-D array with one row per item"
-        )
+    data = as_pandas(data, "features", "Annotations, a table or a 2-D array with one row per item")
     if data.size == 0:
         raise ValueError("the table is empty; expected items x features")
-    columns = [_coded(data[name], str(name)) for name in data.columns]
+    where = rows_by_label(data.index)
+    columns = [code_found(data[name], name, where) for name in data.columns]
     sizes = [len(values) for _, values in columns]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     codes = np.stack([codes for codes, _ in columns], axis=1)
@@ -258,16 +259,5 @@ def as_feature_table(data: Any) -> FeatureTable:
 
 
 def is_long(data: Any) -> bool:
-    """Whether `data` is a table of judgements: the columns task, worker and label."""
+    """Whether `data` is a table of labels, with just the columns task, worker and label."""
     return isinstance(data, pd.DataFrame) and {*data.columns} == {"task", "worker", "label"}
-
-
-def _coded(column: pd.Series, name: str) -> tuple[Int[np.ndarray, " item"], pd.Index]:
-    codes, found = pd.factorize(column, use_na_sentinel=True)
-    values = pd.Index(found)
-    if len(values) == 0:
-        raise ValueError(f"feature {name!r} has no value at all")
-    order = sorted(range(len(values)), key=lambda i: natural_key(plain(values[i])))
-    rank = np.empty(len(values) + 1, dtype=np.int64)
-    rank[order], rank[-1] = np.arange(len(values)), -1
-    return rank[codes], values.take(order)

@@ -1,8 +1,8 @@
-"""Numeric judgements of objects' attributes, coded, with each object's target and attribute's cost.
+"""Numeric judgements of objects' attributes, targets of the objects and costs of the attributes.
 
 Sabato and Kalai, 'Feature multi-selection among subjective features' (ICML 2013), section 2: an
-object o has attributes a, and any number of workers judge each by a number x[a](1), x[a](2), ...
-How many judgements there are may differ from one object and attribute to the next.
+object o has attributes a, and any number of workers judge each of them by a number: x[a](1),
+x[a](2), ... The number of judgements may differ between objects and between attributes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from bayescrowd.data.columns import (
+    as_pandas,
+    code_found,
+    parse_numbers,
+    refuse_missing,
+    refuse_repeats,
+    require_columns,
+)
 from bayescrowd.data.vocabulary import Where, code_ids, comma_list, plain
 
 __all__ = [
@@ -30,13 +37,14 @@ __all__ = [
 ]
 
 Costs = pd.Series | Mapping[Any, float] | Sequence[float] | np.ndarray | None
+"""Cost of one judgement of each attribute, by name or in the attributes' order."""
 
 ROUNDING = 64 * float(np.finfo(float).eps)
-"""Differences below this share of the largest magnitude are rounding errors, not differences.
+"""Differences below this share of the largest magnitude are taken for rounding errors.
 
 Means are computed in two passes and are then right to a few units in the last place, however many
-numbers they are of. Columns that users computed themselves, such as 0.1 + 0.2 beside 0.3, differ by
-about as much. Data with as few as three digits that vary out of sixteen stay clear of it.
+numbers they average. Columns that users computed themselves, such as 0.1 + 0.2 beside 0.3, differ
+by about as much. Data in which as few as three digits of sixteen vary stay clear of it.
 """
 
 
@@ -48,8 +56,8 @@ class Judgements:
         object_codes: object of each judgement.
         attribute_codes: attribute of each judgement.
         values: the judgements.
-        objects: the users' object ids.
-        attributes: the users' attribute names.
+        objects: the user's object ids.
+        attributes: the user's attribute names.
 
     Examples:
         >>> import numpy as np
@@ -83,44 +91,45 @@ class Judgements:
         """Read a long table (pandas, polars, pyarrow, ...) with a row per judgement.
 
         Args:
-            frame: the table. Rows without a value are left out.
+            frame: the table; rows without a value are left out.
             object: name of the column of object ids.
             attribute: name of the column of attribute names.
             value: name of the column of judgements, numbers or truth values.
-            worker: name of the column of worker ids; puts the judgements of an attribute of an
-                object in the order of the workers instead of the rows.
+            worker: name of the column of worker ids; if given, the judgements of an attribute of
+                an object are in the order of the workers instead of the rows.
             source: name put in front of error messages, such as the file's.
-            row_number: the number by which messages call the row at a position.
+            row_number: the number of the row at a position, for messages.
 
         Raises:
             ValueError: a column is absent, an id is missing, or a judgement is not a finite
                 number; the message names row and column.
         """
         where = Where(source, row_number)
-        table = _pandas(frame)
-        names = [object, attribute, value, *([] if worker is None else [worker])]
-        for name in names:
-            if name not in table.columns:
-                raise ValueError(
-                    f"{where.prefix}no column {name!r} in the judgements; the columns are "
-                    f"{comma_list(table.columns)}"
-                )
+        table = as_pandas(
+            frame,
+            "judgements",
+            "an array objects x attributes x k or a table with the columns object, attribute and "
+            "value",
+        )
+        require_columns(
+            table, [object, attribute, value, *([] if worker is None else [worker])], where
+        )
         if len(table) == 0:
             raise ValueError(f"{where.prefix}the table has no rows; expected one per judgement")
-        values = _numbers(table[value], value, where)
+        values = _finite_numbers(table[value], lambda i: f"{where.row(i)}, column {value!r}")
         rows = np.flatnonzero(~np.isnan(values))
         if len(rows) == 0:
             raise ValueError(f"{where.prefix}column {value!r} holds no judgement at all")
         if worker is not None:
             by_worker, _ = code_ids(table[worker], worker, "worker", where)
             rows = rows[np.argsort(by_worker[rows], kind="stable")]
-        for name, role in ((object, "object"), (attribute, "attribute")):
-            if (missing := table[name].isna().to_numpy()).any():
-                row = where.row(int(np.argmax(missing)))
-                raise ValueError(f"{row}, column {name!r}: the {role} is missing")
+        refuse_missing(table[object], object, "object", where)
+        refuse_missing(table[attribute], attribute, "attribute", where)
         object_codes, objects = code_ids(table[object], object, "object", where)
         attribute_codes, attributes = code_ids(table[attribute], attribute, "attribute", where)
-        return _sorted(object_codes[rows], attribute_codes[rows], values[rows], objects, attributes)
+        return _sort_judgements(
+            object_codes[rows], attribute_codes[rows], values[rows], objects, attributes
+        )
 
     @property
     def n_objects(self) -> int:
@@ -139,7 +148,7 @@ class Judgements:
 
     @cached_property
     def cells(self) -> Int[np.ndarray, " judgement"]:
-        """Which entry of an objects x attributes table each judgement belongs to, ascending."""
+        """Position of each judgement's entry in an objects x attributes table; it never falls."""
         return self.object_codes.astype(np.int64) * self.n_attributes + self.attribute_codes
 
     @cached_property
@@ -149,7 +158,7 @@ class Judgements:
 
     @cached_property
     def magnitudes(self) -> Float[np.ndarray, " attribute"]:
-        """Largest absolute value of each attribute: the scale of its rounding errors."""
+        """Largest absolute value of each attribute, which is the scale of its rounding errors."""
         largest = np.zeros(self.n_attributes)
         np.maximum.at(largest, self.attribute_codes, np.abs(self.values))
         return largest
@@ -158,7 +167,7 @@ class Judgements:
     def means(self) -> Float[np.ndarray, "object attribute"]:
         """Mean judgement; NaN where there is none."""
         first = self._cell_means(self.values)
-        # The second pass takes out the rounding of a long sum.
+        # The second pass removes the rounding error of a long sum.
         return first + self._cell_means(self.values - first.ravel()[self.cells])
 
     @cached_property
@@ -186,7 +195,7 @@ class Judgements:
         return self._cell_sums(self.deviations**2)
 
     def first(self, n_judgements: int) -> Float[np.ndarray, "object attribute copy"]:
-        """The first judgements of each attribute of each object; NaN where there are fewer."""
+        """The first `n_judgements` of each attribute of each object; NaN where there are fewer."""
         counts = self.counts.ravel()
         place = np.arange(self.n_judgements) - np.repeat(np.cumsum(counts) - counts, counts)
         kept = place < n_judgements
@@ -195,18 +204,18 @@ class Judgements:
         return filled.reshape(self.n_objects, self.n_attributes, n_judgements)
 
     def select_attributes(self, names: pd.Index) -> Judgements:
-        """The judgements of these attributes, in the order given; all objects stay."""
+        """The judgements of these attributes, in the given order, with all objects."""
         place = names.get_indexer(self.attributes)[self.attribute_codes]
         rows = np.flatnonzero(place >= 0)
         codes = self.object_codes[rows], place[rows]
-        return _sorted(*codes, self.values[rows], self.objects, names, keep_objects=True)
+        return _sort_judgements(*codes, self.values[rows], self.objects, names, keep_objects=True)
 
     def _cell_sums(
         self, values: Float[np.ndarray, " judgement"]
     ) -> Float[np.ndarray, "object attribute"]:
         n_cells = self.n_objects * self.n_attributes
         sums = np.bincount(self.cells, values, minlength=n_cells)
-        return self._table(sums.astype(float, copy=False))  # of no judgements they are integers
+        return self._table(sums.astype(float, copy=False))  # sums of no judgements are integers
 
     def _cell_means(
         self, values: Float[np.ndarray, " judgement"]
@@ -225,21 +234,21 @@ class Judgements:
 
 
 def as_judgements(data: Any) -> Judgements:
-    """Judgements from what users have.
+    """Make judgements from the forms in which users have them.
 
     Args:
         data: `Judgements`; a long table with the columns object, attribute, value and optionally
             worker; or an array objects x attributes x k with NaN where a judgement is missing
-            (objects x attributes, if there is one of each).
+            (objects x attributes if there is one judgement of each).
 
     Raises:
-        ValueError: a judgement is not a finite number, or there is none.
-        TypeError: `data` is none of these.
+        ValueError: a judgement is not a finite number, or there are no judgements.
+        TypeError: `data` has another form.
     """
     if isinstance(data, Judgements):
         return data
     if isinstance(data, list | tuple | np.ndarray):
-        return _from_array(np.asarray(data))
+        return _judgements_of_array(np.asarray(data))
     worker = "worker" if "worker" in getattr(data, "columns", ()) else None
     return Judgements.from_frame(data, worker=worker)
 
@@ -250,13 +259,13 @@ def numeric_target(y: Any, judgements: Judgements) -> Float[np.ndarray, " object
     Args:
         y: a Series or mapping from object to number; a sequence in the objects' order if the
             judgements came as an array.
-        judgements: whose objects these are.
+        judgements: the judgements of these objects.
 
     Raises:
         ValueError: an object has no target, or one that is not a finite number.
     """
     target = _target_series(y, judgements)
-    values = _numbers(target, "y", Where(), [f"object {plain(o)!r}" for o in judgements.objects])
+    values = _finite_numbers(target, lambda i: f"y of object {plain(judgements.objects[i])!r}")
     if (bad := np.flatnonzero(np.isnan(values))).size:
         raise ValueError(
             f"y: the target of object {plain(judgements.objects[bad[0]])!r} is missing "
@@ -266,17 +275,21 @@ def numeric_target(y: Any, judgements: Judgements) -> Float[np.ndarray, " object
 
 
 def class_target(y: Any, judgements: Judgements) -> tuple[Int[np.ndarray, " object"], np.ndarray]:
-    """The class of each object, in the objects' order, as codes into the classes; see `y` above.
+    """The class of each object, in the objects' order, as codes into the classes.
+
+    Args:
+        y: a Series or mapping from object to class; a sequence in the objects' order if the
+            judgements came as an array.
+        judgements: the judgements of these objects.
 
     Raises:
         ValueError: an object has no class, or all have the same.
     """
-    target = _target_series(y, judgements)
-    codes, classes = pd.factorize(target, sort=True)
+    codes, classes = code_found(_target_series(y, judgements), "y", Where())
     if (bad := np.flatnonzero(codes < 0)).size:
         raise ValueError(
             f"y: the class of object {plain(judgements.objects[bad[0]])!r} is missing "
-            f"({len(bad):,} in all); expected one for every object that was judged"
+            f"({len(bad):,} in all); expected a class for every object that was judged"
         )
     if len(classes) < 2:
         raise ValueError(f"y holds one class only ({plain(classes[0])!r}); expected at least two")
@@ -287,7 +300,7 @@ def costs_by_attribute(costs: Costs, attributes: pd.Index) -> Float[np.ndarray, 
     """Cost of one judgement of each attribute; 1 each if `costs` is None.
 
     Raises:
-        ValueError: an attribute has no cost, a cost is not positive, or belongs to no attribute.
+        ValueError: an attribute has no cost, a cost is not above 0, or there is no such attribute.
     """
     if costs is None:
         return np.ones(len(attributes))
@@ -300,19 +313,21 @@ def costs_by_attribute(costs: Costs, attributes: pd.Index) -> Float[np.ndarray, 
                 f"costs: {given} given for {len(attributes)} attributes; expected one for each"
             )
         costs = pd.Series(costs, index=attributes)
-    if not costs.index.is_unique:
-        twice = costs.index[costs.index.duplicated()][0]
-        raise ValueError(f"costs: attribute {plain(twice)!r} is listed twice")
+    refuse_repeats(costs.index, "attribute", "costs: ")
     unknown = costs.index.difference(attributes, sort=False)
     if len(unknown):
         raise ValueError(
-            f"costs: {plain(unknown[0])!r} is no attribute of the judgements; there are "
+            f"costs: {plain(unknown[0])!r} is not an attribute of the judgements; expected "
             f"{comma_list(attributes)}"
         )
     absent = attributes.difference(costs.index, sort=False)
     if len(absent):
-        raise ValueError(f"costs: attribute {plain(absent[0])!r} has none; expected one for each")
-    values = _numbers(costs.reindex(attributes), "costs", Where(), list(map(repr, attributes)))
+        raise ValueError(
+            f"costs: attribute {plain(absent[0])!r} has none; expected a cost for each"
+        )
+    values = _finite_numbers(
+        costs.reindex(attributes), lambda i: f"costs of attribute {plain(attributes[i])!r}"
+    )
     wrong = np.flatnonzero(~(values > 0))
     if len(wrong):
         raise ValueError(
@@ -322,7 +337,7 @@ def costs_by_attribute(costs: Costs, attributes: pd.Index) -> Float[np.ndarray, 
     return values
 
 
-def _from_array(array: np.ndarray) -> Judgements:
+def _judgements_of_array(array: np.ndarray) -> Judgements:
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.size == 0:
@@ -343,10 +358,12 @@ def _from_array(array: np.ndarray) -> Judgements:
         raise ValueError("judgements: all entries are NaN; expected at least one number")
     objects = pd.RangeIndex(array.shape[0], name="object")
     attributes = pd.RangeIndex(array.shape[1], name="attribute")
-    return _sorted(present[0], present[1], values[present], objects, attributes, keep_objects=True)
+    return _sort_judgements(
+        present[0], present[1], values[present], objects, attributes, keep_objects=True
+    )
 
 
-def _sorted(
+def _sort_judgements(
     object_codes: Int[np.ndarray, " judgement"],
     attribute_codes: Int[np.ndarray, " judgement"],
     values: Float[np.ndarray, " judgement"],
@@ -355,7 +372,7 @@ def _sorted(
     *,
     keep_objects: bool = False,
 ) -> Judgements:
-    """Sort; objects without a judgement go unless they are to be kept."""
+    """Sort the judgements; objects without judgements are dropped unless `keep_objects`."""
     if not keep_objects:
         present = np.bincount(object_codes, minlength=len(objects)) > 0
         object_codes = (np.cumsum(present) - 1)[object_codes]
@@ -370,53 +387,23 @@ def _sorted(
     )
 
 
-def _pandas(frame: Any) -> pd.DataFrame:
-    if isinstance(frame, pd.DataFrame):
-        return frame
-    try:
-        table = nw.from_native(frame)
-    except TypeError:
-        raise TypeError(
-            f"judgements came as {type(frame).__name__}; expected an array objects x attributes x "
-            "k or a table with the columns object, attribute and value"
-        ) from None
-    eager = table.collect() if isinstance(table, nw.LazyFrame) else table
-    return eager.to_pandas()
-
-
-def _numbers(
-    column: pd.Series, name: str, where: Where, rows: Sequence[str] | None = None
-) -> Float[np.ndarray, " row"]:
-    """The column as floats, NaN where missing."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    wrong = np.isinf(numbers) | (np.isnan(numbers) & column.notna().to_numpy() & _filled(column))
-    if wrong.any():
-        position = int(np.argmax(wrong))
-        row = where.row(position) if rows is None else rows[position]
-        raise ValueError(
-            f"{row}, column {name!r}: {plain(column.iloc[position])!r} is not a finite number"
-            if rows is None
-            else f"{name}: {plain(column.iloc[position])!r} of {row} is not a finite number"
-        )
+def _finite_numbers(column: pd.Series, place: Callable[[int], str]) -> Float[np.ndarray, " row"]:
+    """The column as floats, NaN where missing; `place` names an entry in messages."""
+    numbers, is_wrong = parse_numbers(column)
+    if is_wrong.any():
+        position = int(np.argmax(is_wrong))
+        entry = plain(column.iloc[position])
+        raise ValueError(f"{place(position)}: {entry!r} is not a finite number")
     return numbers
 
 
-def _filled(column: pd.Series) -> np.ndarray:
-    """Where the text is more than blanks."""
-    return np.array([not isinstance(v, str) or bool(v.strip()) for v in column], dtype=bool)
-
-
 def _target_series(y: Any, judgements: Judgements) -> pd.Series:
-    """Targets in the objects' order; missing where `y` has none."""
+    """Targets in the objects' order, missing where `y` has none."""
     if isinstance(y, Mapping):
         y = pd.Series(dict(y))
     is_numbered = isinstance(judgements.objects, pd.RangeIndex)
     if isinstance(y, pd.Series) and not (is_numbered and len(y) == judgements.n_objects):
-        if not y.index.is_unique:
-            twice = y.index[y.index.duplicated()][0]
-            raise ValueError(f"y: object {plain(twice)!r} is listed twice")
+        refuse_repeats(y.index, "object", "y: ")
         return y.reindex(judgements.objects)
     if not is_numbered:
         raise TypeError(

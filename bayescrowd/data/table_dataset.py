@@ -1,4 +1,4 @@
-"""A table of instances, each with its features and its class or number to predict."""
+"""A table of instances, each with its features and its class or the number to predict."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class TableDataset(NamedTuple):
     target: pd.Series
     """Class of each instance."""
     description: str
-    """What the columns mean, with known problems of the data."""
+    """What the columns mean, and known problems of the data."""
     name: str
-    """The name that loads it."""
+    """The name by which the table is loaded."""
     source: str
-    """The publication to cite, and where the file comes from."""
+    """The publication to cite, and the origin of the file."""
 
     def __repr__(self) -> str:
         n_rows, n_features = self.features.shape

@@ -1,8 +1,18 @@
-"""Users' names and ids, shortened to fit into a table or a picture."""
+"""Names shortened to fit into a table, a message or a picture, and numbers with their nouns."""
 
 from __future__ import annotations
 
-__all__ = ["shorten"]
+__all__ = ["quantity", "shorten"]
+
+
+def quantity(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun in the right form.
+
+    Examples:
+        >>> quantity(1, "task"), quantity(1200, "task"), quantity(2, "class", "classes")
+        ('1 task', '1,200 tasks', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def shorten(value: object, most: int) -> str:

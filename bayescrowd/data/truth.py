@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from bayescrowd.data.text import quantity
 from bayescrowd.data.vocabulary import comma_list, plain
 
 __all__ = [
@@ -119,4 +120,4 @@ def warn_of_truth(message: str) -> None:
 
 
 def _share(unmatched: pd.Index | pd.Series, n_known: int, name: str) -> str:
-    return f"{len(unmatched):,} of {n_known:,} {name} task{'' if n_known == 1 else 's'}"
+    return f"{len(unmatched):,} of {quantity(n_known, f'{name} task')}"

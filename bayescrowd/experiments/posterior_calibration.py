@@ -36,7 +36,7 @@ from bayescrowd.data.annotations import Annotations
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
 from bayescrowd.experiments.engine.label_errors import loaded_crowd
 from bayescrowd.experiments.engine.outcome import Outcome
-from bayescrowd.plots.canvas import BLUE, GREY, tidy
+from bayescrowd.plots.canvas import BLUE, GREY, PALE, tidy
 
 __all__ = ["EXPERIMENT", "Calibration", "calibration_of", "gain_error", "posterior_probas"]
 
@@ -218,7 +218,7 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     for column, crowd in enumerate(CROWDS):
         for ax, name in zip(panels[:, column], ("ECE", "log loss"), strict=True):
             values = [measured[CellId(_row(crowd, method), name)] for method in _METHODS]
-            ax.hlines(rows, 0, values, color="#BBBBBB", linewidth=1)
+            ax.hlines(rows, 0, values, color=PALE, linewidth=1)
             colours = [BLUE if method in BAYESIAN else GREY for method in _METHODS]
             ax.scatter(values, rows, color=colours, s=36, zorder=3)
             ax.set_xlim(0, 1.15 * max(values))

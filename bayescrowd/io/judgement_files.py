@@ -1,6 +1,6 @@
 r"""Reading judgements, targets and costs from files: CSV, TSV, JSON lines or Parquet.
 
-Ids are compared as they are written, so that the 7 of one file is the '7' of another.
+Ids are compared as they are written, so that 7 in one file is the same as '7' in another.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import os
 from pathlib import PurePath
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
 import pandas as pd
 
+from bayescrowd.data.columns import is_blank, parse_numbers, refuse_missing
 from bayescrowd.data.judgements import Judgements
-from bayescrowd.data.vocabulary import comma_list, plain
+from bayescrowd.data.text import shorten
+from bayescrowd.data.vocabulary import Where, comma_list, plain, text_of
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -25,7 +26,7 @@ from bayescrowd.io.file_tables import (
 __all__ = ["read_costs", "read_judgements", "read_targets"]
 
 MOST_SHOWN = 60
-"""Characters of a wrong entry that a message repeats."""
+"""Number of characters of a wrong entry that a message repeats."""
 
 _ROLES = {
     "object": ("object", "item", "task", "instance", "id"),
@@ -35,7 +36,7 @@ _ROLES = {
     "target": ("target", "y", "truth", "value"),
     "cost": ("cost", "price"),
 }
-"""Usual names of a column, best first."""
+"""Usual names of the column of each role, best first."""
 
 
 def read_judgements(
@@ -51,17 +52,17 @@ def read_judgements(
 
     Args:
         path: the file; '-' reads standard input.
-        object: name of the column of objects; without it the only one with a usual name. The
-            other columns likewise.
-        attribute: of attributes.
-        value: of judgements.
-        worker: of workers, which need not be there.
-        raw_cells: keep the apostrophe before text of a CSV or TSV file that a spreadsheet would
-            run.
+        object: name of the column of objects; by default, here and below, the first column with a
+            usual name.
+        attribute: name of the column of attributes.
+        value: name of the column of judgements.
+        worker: name of the column of workers, which is optional.
+        raw_cells: whether to keep the apostrophe before text of a CSV or TSV file that a
+            spreadsheet would run.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a column is absent or a judgement is no number; the message names file, row
+        ValueError: a column is absent, or a judgement is not a number; the message names file, row
             and column.
 
     Examples:
@@ -80,7 +81,7 @@ def read_judgements(
     workers = _column(table, "worker", worker, is_optional=True)
     frame = _frame(table, [*names, *([] if workers is None else [workers])])
     for name in {*names[:2]}:
-        frame[name] = frame[name].map(_written, na_action="ignore")
+        frame[name] = frame[name].map(text_of, na_action="ignore")
     own, asked, judged = names
     return Judgements.from_frame(
         frame, own, asked, judged, workers, source=table.source, row_number=table.row_number
@@ -99,14 +100,14 @@ def read_targets(
 
     Args:
         path: the file; '-' reads standard input.
-        object: name of the column of objects; without it the only one with a usual name.
-        target: of targets.
-        objects: those that need a target. Of others it may be blank.
-        raw_cells: as for `read_judgements`.
+        object: name of the column of objects; by default the first column with a usual name.
+        target: name of the column of targets; by default the first column with a usual name.
+        objects: objects that need a target; the target of others may be blank.
+        raw_cells: see `read_judgements`.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a column is absent, an object is listed twice, or a target is missing or no
+        ValueError: a column is absent, an object is listed twice, or a target is missing or not a
             finite number; the message names file, row, column and value.
     """
     targets = _by_id(
@@ -129,15 +130,16 @@ def read_costs(
 
     Args:
         path: the file; '-' reads standard input.
-        attribute: name of the column of attributes; without it the only one with a usual name.
-        cost: of costs.
-        attributes: those of the judgements, each of which needs a cost; there may be no others.
-        raw_cells: as for `read_judgements`.
+        attribute: name of the column of attributes; by default the first column with a usual name.
+        cost: name of the column of costs; by default the first column with a usual name.
+        attributes: attributes of the judgements, each of which needs a cost; no others may have
+            one.
+        raw_cells: see `read_judgements`.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: a column is absent, an attribute is unknown or listed twice, or a cost is
-            missing or no number above 0; the message names file, row, column and value.
+            missing or not above 0; the message names file, row, column and value.
     """
     costs = _by_id(
         path, ("attribute", attribute), ("cost", cost), "a number above 0", raw_cells=raw_cells
@@ -150,8 +152,8 @@ def read_costs(
         if unknown.any():
             place = int(unknown.argmax())
             raise ValueError(
-                f"{costs.place(place, costs.key)}: {costs.numbers.index[place]!r} is no attribute "
-                f"of the judgements; expected one of {comma_list(attributes)}"
+                f"{costs.place(place, costs.key)}: {costs.numbers.index[place]!r} is not an "
+                f"attribute of the judgements; expected one of {comma_list(attributes)}"
             )
         _check_complete(costs, attributes, "attribute")
     return costs.numbers
@@ -161,31 +163,31 @@ class _Numbers(NamedTuple):
     """A column of numbers by id, and where it came from."""
 
     numbers: pd.Series
-    """NaN where the entry is blank."""
+    """The numbers by id, NaN where the entry is blank."""
     entries: pd.Series
-    """As they are in the file."""
+    """The entries as they are in the file."""
     table: FileTable
+    """The file."""
     key: str
     """Name of the column of ids."""
     column: str
     """Name of the column of numbers."""
     expected: str
-    """What an entry has to be."""
+    """What an entry must be, in words."""
 
     def place(self, position: int, column: str) -> str:
         return f"{self.table.source}: row {self.table.row_number(position)}, column {column!r}"
 
     def refuse(self, position: int) -> NoReturn:
         entry = self.entries.iloc[position]
-        text = "a blank" if _is_blank(entry) else repr(plain(entry))
-        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+        text = "a blank" if is_blank(entry) else shorten(repr(plain(entry)), MOST_SHOWN)
         raise ValueError(
-            f"{self.place(position, self.column)}: expected {self.expected}, not {shown}"
+            f"{self.place(position, self.column)}: expected {self.expected}, not {text}"
         )
 
 
 def _check_complete(found: _Numbers, wanted: pd.Index, role: str) -> None:
-    """Raise ValueError unless every id that is wanted has a number."""
+    """Raise ValueError unless every wanted id has a number."""
     missing = wanted[found.numbers.reindex(wanted).isna()]
     if len(missing) == 0:
         return
@@ -210,11 +212,8 @@ def _by_id(
     key = _column(table, *id_)
     column = _column(table, *value)
     frame = _frame(table, [key, column])
-    missing = frame[key].isna().to_numpy()
-    if missing.any():
-        row = table.row_number(int(missing.argmax()))
-        raise ValueError(f"{table.source}: row {row}, column {key!r}: the {id_[0]} is missing")
-    ids = frame[key].map(_written)
+    refuse_missing(frame[key], key, id_[0], Where(table.source, table.row_number))
+    ids = frame[key].map(text_of)
     if ids.duplicated().any():
         position = int(ids.duplicated().to_numpy().argmax())
         raise ValueError(
@@ -222,11 +221,11 @@ def _by_id(
             "listed twice"
         )
     entries = pd.Series(frame[column].to_numpy(dtype=object), index=pd.Index(ids), name=value[0])
-    numbers = pd.to_numeric(entries, errors="coerce").astype(float)
-    found = _Numbers(numbers, entries, table, key, column, expected)
-    is_right = np.isfinite(numbers.to_numpy()) | entries.map(_is_blank).to_numpy(dtype=bool)
-    if not is_right.all():
-        found.refuse(int(is_right.argmin()))
+    numbers, is_wrong = parse_numbers(entries)
+    by_id = pd.Series(numbers, index=entries.index, name=entries.name)
+    found = _Numbers(by_id, entries, table, key, column, expected)
+    if is_wrong.any():
+        found.refuse(int(is_wrong.argmax()))
     return found
 
 
@@ -249,7 +248,7 @@ def _table(path: str | os.PathLike[str], *, raw_cells: bool) -> FileTable:
 
 
 def _column(table: FileTable, role: str, given: str | None, *, is_optional: bool = False) -> Any:
-    """The column given, else the first usual name of the role."""
+    """The given column, or else the first column with a usual name of the role."""
     columns = table.columns
     if given is not None:
         if given in columns:
@@ -269,19 +268,9 @@ def _column(table: FileTable, role: str, given: str | None, *, is_optional: bool
 
 
 def _frame(table: FileTable, names: list[str]) -> pd.DataFrame:
-    """These columns as Python objects, missing ones None or NaN."""
+    """These columns as Python objects; missing entries are None or NaN."""
     read = table.read(names)
     if isinstance(read, pd.DataFrame):
         return read[list(dict.fromkeys(names))].copy()
     columns = {name: pd.Series(read[name].to_pylist(), dtype=object) for name in names}
     return pd.DataFrame(columns)
-
-
-def _is_blank(entry: Any) -> bool:
-    return not entry.strip() if isinstance(entry, str) else bool(pd.isna(entry))
-
-
-def _written(value: Any) -> str:
-    """An id as text: 7.0 is '7', since integers next to a missing value are floats."""
-    is_whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if is_whole else str(value)

@@ -5,13 +5,13 @@
   true/false column per option: `Answer.<name>.<option>` for HTML inputs, and
   `Answer.<option>.<option>` for `crowd-radio-button` whose name and value agree.
 - Toloka, assignments (TSV): one row per answer with `INPUT:*`, `OUTPUT:*`, `GOLDEN:*` and
-  `ASSIGNMENT:*`; the requester chooses which of the last are there, and whether an empty row
-  stands between task suites.
+  `ASSIGNMENT:*`; the requester chooses which of the last are exported, and whether an empty row
+  separates task suites.
 - Label Studio (JSON): an array of tasks with their `annotations`, or the short form JSON-MIN,
   an array with one flat object per annotation.
 
-Work that the requester turned down (rejected) or the worker left undone (skipped, cancelled,
-expired) is no data and is left out.
+Work that the requester rejected or that the worker did not finish (skipped, cancelled, expired) is
+left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bayescrowd.data.vocabulary import argument, comma_list
 from bayescrowd.io.file_tables import DelimitedText, JsonArray, find_column, parse_json
 
 __all__ = [
-    "Judgements",
+    "ExportedLabels",
     "is_mturk",
     "is_toloka",
     "label_studio_judgements",
@@ -38,21 +38,22 @@ __all__ = [
 ]
 
 _TOLOKA_UNDONE = ("rejected", "skipped", "expired", "active")
+"""Statuses of assignments that hold no data."""
 
 
-class Judgements(NamedTuple):
+class ExportedLabels(NamedTuple):
     """A table of judgements and the names of its columns."""
 
     frame: Any
-    """pandas or pyarrow, one row per judgement."""
+    """Table of pandas or pyarrow with one row per judgement."""
     task: str
-    """Column of the task ids."""
+    """Name of the column of task ids."""
     worker: str
-    """Column of the worker ids."""
+    """Name of the column of worker ids."""
     label: str
-    """Column of the labels."""
+    """Name of the column of labels."""
     row_number: Callable[[int], int]
-    """Number in the file of the row at a position in the table."""
+    """The row number in the file of the row at a position in the table."""
 
 
 def is_mturk(columns: Sequence[str]) -> bool:
@@ -67,18 +68,19 @@ def is_toloka(columns: Sequence[str]) -> bool:
 
 def mturk_judgements(
     table: DelimitedText, task: str | None, worker: str | None, label: str | None
-) -> Judgements:
+) -> ExportedLabels:
     """Read a Mechanical Turk batch result.
 
     Args:
         table: the file.
-        task: column of the task ids; `HITId` by default. An `Input.*` column joins HITs that
-            show the same input.
-        worker: column of the worker ids; `WorkerId` by default.
+        task: name of the column of task ids; `HITId` by default. An `Input.*` column joins HITs
+            that show the same input.
+        worker: name of the column of worker ids; `WorkerId` by default.
         label: the question, with or without `Answer.`; needed if there are several.
 
     Raises:
-        ValueError: the question is unknown or one of several, or two of its options are chosen.
+        ValueError: the question is unknown or not named although there are several, or two of its
+            options are chosen at once.
     """
     task_column = find_column(table, "task", task or "HITId")
     worker_column = find_column(table, "worker", worker or "WorkerId")
@@ -104,18 +106,18 @@ def mturk_judgements(
 
 def toloka_judgements(
     table: DelimitedText, task: str | None, worker: str | None, label: str | None
-) -> Judgements:
+) -> ExportedLabels:
     """Read a Toloka assignments file.
 
     Args:
         table: the file.
-        task: column of the task ids; by default `ASSIGNMENT:task_id`, or the only `INPUT:`
-            column of a file without it.
-        worker: column of the worker ids; `ASSIGNMENT:worker_id` by default.
+        task: name of the column of task ids; by default `ASSIGNMENT:task_id`, or the only
+            `INPUT:` column of a file without it.
+        worker: name of the column of worker ids; `ASSIGNMENT:worker_id` by default.
         label: the output field, with or without `OUTPUT:`; needed if there are several.
 
     Raises:
-        ValueError: a column is absent, or one of several.
+        ValueError: a column is absent, or not named although there are several.
     """
     columns = table.columns
     outputs = {name: [name] for name in columns if name.startswith("OUTPUT:")}
@@ -136,7 +138,7 @@ def toloka_judgements(
     has_status = "ASSIGNMENT:status" in columns
     frame = table.read([*roles, "ASSIGNMENT:status"] if has_status else roles)
     kept = np.zeros(len(frame), dtype=bool)
-    for name in roles:  # a row without any of the three stands between two task suites
+    for name in roles:  # a row without any of the three separates two task suites
         kept |= frame[name].is_valid().to_numpy()
     if has_status:
         kept &= ~_among(frame["ASSIGNMENT:status"], _TOLOKA_UNDONE)
@@ -145,20 +147,20 @@ def toloka_judgements(
 
 def label_studio_judgements(
     source: str, data: bytes, task: str | None, worker: str | None, label: str | None
-) -> Judgements:
+) -> ExportedLabels:
     """Read the choices in a Label Studio export, JSON or JSON-MIN.
 
     Args:
-        source: what messages call the file.
-        data: the file's bytes.
-        task: key of the task's `data`; by default the task is its `id`.
-        worker: key of `completed_by`; by default `email`, else `id`. In JSON-MIN the key that
-            holds the worker, `annotator` by default.
+        source: name of the file in messages.
+        data: content of the file.
+        task: key in the task's `data` that holds the task id; the task's own `id` by default.
+        worker: key in `completed_by` that holds the worker id; by default `email`, or else `id`.
+            In JSON-MIN, the key that holds the worker, `annotator` by default.
         label: `from_name` of the choices; needed if there are several.
 
     Raises:
-        ValueError: this is no such export, the question is unknown or one of several, or an
-            annotation holds more than one choice.
+        ValueError: the file is not such an export, the question is unknown or not named although
+            there are several, or an annotation holds more than one choice.
     """
     items = parse_json(data, source)
     if not isinstance(items, list) or not items:
@@ -194,11 +196,11 @@ def label_studio_judgements(
         },
         dtype=object,
     )
-    return Judgements(frame, "id", "completed_by", question, lambda position: rows[position][0])
+    return ExportedLabels(frame, "id", "completed_by", question, lambda position: rows[position][0])
 
 
 def _mturk_questions(frame: pa.Table, answers: list[str]) -> dict[str, list[str]]:
-    """Each question's columns: one with the answer, or one true/false column per option."""
+    """The columns of each question: one with the answer, or one true/false column per option."""
     questions: dict[str, list[str]] = defaultdict(list)
     for column in answers:
         values = {str(v).lower() for v in frame[column].unique().to_pylist() if v is not None}
@@ -220,7 +222,7 @@ def _mturk_questions(frame: pa.Table, answers: list[str]) -> dict[str, list[str]
 def _chosen_option(
     frame: pa.Table, question: str, columns: list[str], table: DelimitedText
 ) -> pa.ChunkedArray | pa.Array:
-    """The answers: a column as it is, or the option whose column says true."""
+    """The answers: the column as it is, or the option whose column is true."""
     if columns == [question]:
         return frame[question]
     is_chosen = np.column_stack([_among(frame[column], ("true",)) for column in columns])
@@ -250,7 +252,7 @@ def _only_question(
             f"{comma_list(questions)}"
         )
     if not questions:
-        raise ValueError(f"{source}: no question to take the labels from; expected {prefix}*")
+        raise ValueError(f"{source}: there is no question with labels; expected {prefix}*")
     if len(questions) > 1:
         raise ValueError(
             f"{source}: the questions are {comma_list(questions)}; choose one with "
@@ -272,11 +274,11 @@ def _kept_rows(
     task: str,
     worker: str,
     label: str,
-) -> Judgements:
+) -> ExportedLabels:
     positions = np.flatnonzero(kept)
     if len(frame) and not len(positions):
-        raise ValueError(f"{table.source}: all {len(frame):,} rows are rejected or left undone")
-    return Judgements(
+        raise ValueError(f"{table.source}: all {len(frame):,} rows are rejected or unfinished")
+    return ExportedLabels(
         frame.take(pa.array(positions)),
         task,
         worker,
@@ -324,15 +326,15 @@ def _completed_by(annotation: dict[str, Any], key: str | None) -> Any:
 def _expected(value: Any, kind: type, what: str) -> Any:
     if not isinstance(value, kind):
         name = {"list": "an array", "dict": "an object"}[kind.__name__]
-        raise ValueError(f"{what} is no Label Studio export: expected {name}")
+        raise ValueError(f"{what} is not {name}; expected a Label Studio export")
     return value
 
 
 def _flat_judgements(
     table: JsonArray, task: str | None, worker: str | None, label: str | None
-) -> Judgements:
+) -> ExportedLabels:
     task_column = find_column(table, "task", task or "id")
     worker_column = find_column(table, "worker", worker or "annotator")
     label_column = find_column(table, "label", label)
     frame = table.read([task_column, worker_column, label_column])
-    return Judgements(frame, task_column, worker_column, label_column, table.row_number)
+    return ExportedLabels(frame, task_column, worker_column, label_column, table.row_number)

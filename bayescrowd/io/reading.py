@@ -35,7 +35,7 @@ from bayescrowd.io.file_tables import (
     find_column,
 )
 from bayescrowd.io.platform_exports import (
-    Judgements,
+    ExportedLabels,
     is_mturk,
     is_toloka,
     label_studio_judgements,
@@ -311,7 +311,7 @@ def _judgements(
     label: str | None,
     *,
     raw_cells: bool,
-) -> Judgements:
+) -> ExportedLabels:
     if format == "label-studio":
         return label_studio_judgements(source, data, task, worker, label)
     if format in ("mturk", "toloka"):
@@ -323,7 +323,7 @@ def _judgements(
         find_column(table, "worker", worker),
         find_column(table, "label", label),
     )
-    return Judgements(table.read(names), *names, table.row_number)
+    return ExportedLabels(table.read(names), *names, table.row_number)
 
 
 def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:

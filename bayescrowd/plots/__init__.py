@@ -3,7 +3,8 @@
 * `fits`, `tasks`, `workers`: what an aggregator found; `overview`: several of these in one figure.
 * `posterior`: draws, their diagnostics and comparisons of models.
 * `selection`, `stagewise`, `multi_selection`: chosen workers, features and repeats.
-* `budget`: policies of budgeted learning.
+* `budget`: error against budget; `budget_courses`: one run of a policy; `policy_lines`: the look of
+  each policy's line.
 * `canvas`: axes, colours and the look that all pictures share.
 
 A function takes something fitted, or data, draws it on the given matplotlib axes, and returns them.
@@ -24,9 +25,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayescrowd.plots.budget import budget_curves as budget_curves
     from bayescrowd.plots.budget import budget_plan as budget_plan
-    from bayescrowd.plots.budget import credibility_course as credibility_course
-    from bayescrowd.plots.budget import posterior_course as posterior_course
-    from bayescrowd.plots.budget import spending_course as spending_course
+    from bayescrowd.plots.budget_courses import credibility_course as credibility_course
+    from bayescrowd.plots.budget_courses import posterior_course as posterior_course
+    from bayescrowd.plots.budget_courses import spending_course as spending_course
     from bayescrowd.plots.fits import convergence as convergence
     from bayescrowd.plots.fits import method_comparison as method_comparison
     from bayescrowd.plots.fits import pool_scores as pool_scores
@@ -58,21 +59,21 @@ _NAMES = {
     "chain_traces": "bayescrowd.plots.posterior",
     "confusion_matrix": "bayescrowd.plots.workers",
     "convergence": "bayescrowd.plots.fits",
-    "credibility_course": "bayescrowd.plots.budget",
+    "credibility_course": "bayescrowd.plots.budget_courses",
     "demo": "bayescrowd.plots.overview",
     "information_map": "bayescrowd.plots.stagewise",
     "label_uncertainty": "bayescrowd.plots.tasks",
     "loo_comparison": "bayescrowd.plots.posterior",
     "method_comparison": "bayescrowd.plots.fits",
     "pool_scores": "bayescrowd.plots.fits",
-    "posterior_course": "bayescrowd.plots.budget",
+    "posterior_course": "bayescrowd.plots.budget_courses",
     "posterior_overview": "bayescrowd.plots.posterior",
     "predictive_check": "bayescrowd.plots.posterior",
     "reliability": "bayescrowd.plots.tasks",
     "repeat_losses": "bayescrowd.plots.multi_selection",
     "score_curve": "bayescrowd.plots.selection",
     "selection_errors": "bayescrowd.plots.selection",
-    "spending_course": "bayescrowd.plots.budget",
+    "spending_course": "bayescrowd.plots.budget_courses",
     "stagewise_course": "bayescrowd.plots.stagewise",
     "unexplained_pairs": "bayescrowd.plots.selection",
     "worker_forest": "bayescrowd.plots.posterior",

@@ -15,6 +15,7 @@ __all__ = [
     "GREEN",
     "GREY",
     "ORANGE",
+    "PALE",
     "PURPLE",
     "VERMILLION",
     "axes_or_new",
@@ -29,6 +30,7 @@ GREEN = "#009E73"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#595959"  # contrast of seven to one with white: readable as text
+PALE = "#BBBBBB"  # for what stands in the background
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float] = (6.0, 4.2)) -> Axes:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bayescrowd.checks.parameters import Count, OpenFraction, validate_arguments
-from bayescrowd.data.text import shorten
+from bayescrowd.data.text import quantity, shorten
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,
@@ -294,7 +294,7 @@ def predictive_check(
     _draw_against(ax, table, is_far)
     noun = {"agreement": "pair", "label_frequency": "label share"}[what]
     title = {"agreement": "Agreement in ", "label_frequency": ""}[what]
-    title += f"{len(table):,} {noun}{'' if len(table) == 1 else 's'}, {is_far.sum():,} marked"
+    title += f"{quantity(len(table), noun)}, {is_far.sum():,} marked"
     return tidy(ax, title=title, xlabel="simulated from the model", ylabel="observed")
 
 

@@ -17,6 +17,7 @@ from bayescrowd.plots.canvas import (
     GREEN,
     GREY,
     ORANGE,
+    PALE,
     PURPLE,
     VERMILLION,
     axes_or_new,
@@ -52,7 +53,7 @@ def score_curve(selector: MutualInformationSelector, ax: Axes | None = None) -> 
     scores = selector.scores_.sort_values(ascending=False, kind="stable")
     rank = np.arange(1, len(scores) + 1)
     is_selected = scores.index.isin(selector.selected_)
-    ax.plot(rank, scores, color="#BBBBBB", linewidth=1, zorder=1)
+    ax.plot(rank, scores, color=PALE, linewidth=1, zorder=1)
     size = 22 if len(scores) <= 100 else 8
     for chosen, colour, marker, name in (
         (True, BLUE, "o", "selected"),

@@ -1,18 +1,18 @@
-"""Models of features as samplers take them, and their draws as users read them.
+"""Models of features in the form that samplers take, and draws in the form that users read.
 
-Features differ in their number of values, so a table of them is kept as one row of symbols: the
+Features differ in their number of values, so their tables are kept as one row of symbols: the
 dimension `feature_value` names pairs such as 'parents=usual', and `answer` names triples such as
 'parents: usual -> pretentious'. Nothing is padded.
 
 Names that the data leave open:
 
-- Where no class is known, naive Bayes is a mixture and its classes are the same under any renaming:
-  each chain's are named after those of the first chain, and the user is told.
-- The values behind noisy readings may be renamed, feature by feature, as well. Each chain's values
-  are named so that labels mostly agree with them. Draws that would be better off with other names
-  than their chain has are counted: where there are such, averages of `conditional` and `confusion`
-  mean nothing, and the user is told. The `channel`, P(label | class), is free of these names, and
-  is what chains are judged by.
+- If no class is known, naive Bayes is a mixture, whose classes may be renamed freely: each chain's
+  classes are named after those of the first chain, with a warning.
+- The values behind noisy readings may be renamed freely as well, feature by feature. Each chain's
+  values are named so that labels mostly agree with them. Draws that other names than their chain's
+  would suit better are counted: if there are any, averages of `conditional` and `confusion` mean
+  nothing, and a warning says so. The `channel`, P(label | class), does not depend on these names;
+  chains are judged by it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive,
 __all__ = ["FeatureProblem", "feature_problem"]
 
 MOST_ALIGNED = 100
-"""Draws per chain, evenly spaced, whose names are looked at."""
+"""Number of evenly spaced draws per chain whose names are compared."""
 
 
 class FeatureProblem(NamedTuple):
@@ -54,7 +54,7 @@ class FeatureProblem(NamedTuple):
     names: FeatureData
     """The data, with the user's names."""
     sizes: FeatureSizes | ReadingSizes
-    """How much there is of everything."""
+    """Numbers of items, classes, values and groups."""
     prior: Any
     """The model's `Prior`."""
 
@@ -87,7 +87,7 @@ class FeatureProblem(NamedTuple):
         }
 
     def first_probas(self, init: str | pd.DataFrame) -> Float[Array, "item cls"] | None:
-        """Probabilities of the classes that chains start from; known classes stay."""
+        """Probabilities of the classes from which chains start; known classes are certain."""
         probas = start_of(init, self.names.tasks, self.names.classes)
         if probas is None:
             return None
@@ -95,7 +95,7 @@ class FeatureProblem(NamedTuple):
         return jnp.where(target >= 0, target == jnp.arange(self.sizes.n_classes), probas)
 
     def datasets(self, recording: Recording) -> tuple[dict[str, xr.Dataset], list[str]]:
-        """All groups but the predictive ones, and what a user has to be warned of."""
+        """All groups but the predictive ones, and the warnings for the user."""
         by_class, found = self._class_alignment(recording)
         params = {
             name: rename_classes(values, _DIMS[name], by_class.naming)
@@ -115,7 +115,7 @@ class FeatureProblem(NamedTuple):
                 "worker_code": (("judgement",), self.names.worker_code),
             },
         }
-        # Chains of a mixture lose nothing by being renamed: diagnose has nothing to object.
+        # Chains of a mixture may be renamed freely, so that diagnose must not object.
         is_mixture = not (np.asarray(self.data.target) >= 0).any()
         groups["class_alignment" if is_mixture else "alignment"] = {
             "naming": (("chain", "cls"), by_class.naming),
@@ -138,7 +138,7 @@ class FeatureProblem(NamedTuple):
     def predictive(
         self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset
     ) -> dict[str, xr.Dataset]:
-        """Draws from the prior, and judgements drawn with them and with evenly spaced draws."""
+        """Draws from the prior, and judgements drawn from them and from evenly spaced draws."""
         key_prior, key_posterior = jax.random.split(rng_key)
         _, *design, _ = self.data
         params, judgements = prior_predictive(
@@ -159,7 +159,7 @@ class FeatureProblem(NamedTuple):
         }
 
     def _parameters(self, params: dict[str, np.ndarray]) -> xr.Dataset:
-        """Prevalence, tables without padding and, of noisy readings, the channel."""
+        """Prevalence, tables without padding and, for noisy readings, the channel."""
         symbols = _symbols(self.names)
         of_feature, of_value = (symbols[name].to_numpy() for name in ("feature_code", "value_code"))
         conditional = params["conditional"].swapaxes(2, 3)
@@ -208,7 +208,7 @@ class FeatureProblem(NamedTuple):
         chains = ", ".join(str(chain) for chain in np.flatnonzero(alignment.is_renamed))
         complaint = (
             f"no class is known, so classes have no names: those of chain {chains} were renamed "
-            "after the first chain's"
+            "after those of the first chain"
         )
         return alignment, [complaint]
 
@@ -250,7 +250,7 @@ def feature_problem(
 
 
 def _is_noisy(model: ModuleType) -> bool:
-    """Whether workers read the features, each as a member of a group."""
+    """Whether the features are read by workers, each a member of a group."""
     return "group" in model.Observations._fields
 
 
@@ -265,13 +265,13 @@ def _symbols(names: FeatureData) -> pd.DataFrame:
 
 
 def _answers(names: FeatureData) -> pd.DataFrame:
-    """Every value of every feature with every answer to it, by code and by name."""
+    """Every value of every feature with every possible answer, by code and by name."""
     observed = _symbols(names).rename(columns={"value": "observed", "value_code": "observed_code"})
     return _symbols(names).merge(observed, on=["feature_code", "feature"])
 
 
 class _ValueAlignment(NamedTuple):
-    """How the values of each feature were named; see `Alignment`."""
+    """The names of the values of each feature; see `Alignment`."""
 
     naming: Int[np.ndarray, "chain feature value"]
     is_renamed: Bool[np.ndarray, "chain feature"]
@@ -280,7 +280,7 @@ class _ValueAlignment(NamedTuple):
 
 
 def _value_alignment(params: dict[str, np.ndarray], n_values: tuple[int, ...]) -> _ValueAlignment:
-    """Name each feature's values so that labels, of all groups alike, mostly agree with them."""
+    """Name each feature's values so that the labels of all groups mostly agree with them."""
     n_draws = params["prevalence"].shape[1]
     chosen = np.linspace(0, n_draws - 1, min(n_draws, MOST_ALIGNED)).astype(int)
     prevalence, conditional, confusion = (
@@ -328,18 +328,18 @@ def _value_complaints(alignment: _ValueAlignment, features: pd.Index) -> list[st
     found = []
     if is_renamed.any():
         found.append(
-            f"label switching: hidden values of {_listed(features[is_renamed])} were renamed in "
-            "some chains to agree with the labels"
+            f"label switching: hidden values of {_enumeration(features[is_renamed])} were renamed "
+            "in some chains to agree with the labels"
         )
     if is_open.any():
         found.append(
             f"label switching: the labels do not tell the hidden values of "
-            f"{_listed(features[is_open])} apart; do not average conditional or confusion over "
-            "draws there, channel is free of these names"
+            f"{_enumeration(features[is_open])} apart; do not average their conditional or "
+            "confusion over draws; channel does not depend on these names"
         )
     return found
 
 
-def _listed(features: pd.Index) -> str:
+def _enumeration(features: pd.Index) -> str:
     shown = ", ".join(str(name) for name in features[:5])
     return f"{shown} and {len(features) - 5} more" if len(features) > 5 else shown

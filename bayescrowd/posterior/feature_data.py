@@ -1,7 +1,8 @@
 """Tables of features, and workers' readings of them, coded for the models of features.
 
-Users have either a table with a row per item and a column per feature, or a long table of who read
-which feature of which item as what. Either way the class of an item may be known or not.
+Users have either a table with a row per item and a column per feature, or a long table that says
+who read which value of which feature of which item. In both, the class of an item may be known or
+unknown.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
+from bayescrowd.data.columns import as_pandas, refuse_repeats, require_columns
 from bayescrowd.data.features import as_feature_table
 from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.data.vocabulary import (
@@ -30,7 +31,7 @@ from bayescrowd.models import access_path, naive_bayes
 __all__ = ["SHARED", "FeatureData", "Groups", "code_readings", "code_table"]
 
 Groups = str | Mapping[Any, Any] | pd.Series
-"""'shared', 'worker', or the group of each worker."""
+"""What workers share: 'shared', 'worker', or the group of each worker; see `code_readings`."""
 
 SHARED = "all"
 """Name of the group that all workers are in when they share their confusion matrices."""
@@ -50,13 +51,13 @@ class FeatureData(NamedTuple):
     values: tuple[pd.Index, ...]
     """Values of each feature, in the order of their codes."""
     groups: pd.Index
-    """Groups of workers; of none, if features were read without noise."""
+    """Groups of workers; empty if features were read without noise."""
     task_code: Int[np.ndarray, " judgement"]
     """Item of each judgement."""
     feature_code: Int[np.ndarray, " judgement"]
-    """Feature that it is about."""
+    """Feature of each judgement."""
     worker_code: Int[np.ndarray, " judgement"]
-    """Who gave it; 0 where nobody is named."""
+    """Worker of each judgement; 0 where no workers are named."""
 
     @property
     def n_values(self) -> tuple[int, ...]:
@@ -67,34 +68,35 @@ class FeatureData(NamedTuple):
 def code_table(
     data: Any, target: pd.Series | None, classes: Sequence[Any] | int | None
 ) -> FeatureData:
-    """Code a table of items x features for `naive_bayes`; None or NaN where missing.
+    """Code a table of items x features for `naive_bayes`.
 
     Args:
-        data: a pandas table indexed by item, or what `load_table` returns, target included.
-        target: class of items by id, missing where unknown.
-        classes: the classes in their order, or how many there are, if the target does not tell.
+        data: a table indexed by item, or the result of `load_table`, which includes the target;
+            None, NaN and blank text are missing.
+        target: class of each item by id, missing where unknown.
+        classes: the classes in order, or their number; needed if the target does not show them.
 
     Raises:
-        ValueError: the table is empty, a feature has no value, an id occurs twice, or the classes
-            are not told by anything.
-        TypeError: it is no table.
+        ValueError: the table is empty, a feature has no value, an id is listed twice, or neither
+            target nor classes are given.
+        TypeError: `data` is not a table.
     """
     if isinstance(data, TableDataset):
         target = data.target if target is None else target
         data = data.features
-    if not isinstance(data, pd.DataFrame):
-        raise TypeError(
-            f"features came as {type(data).__name__}; expected a pandas table with a row per item "
-            "and a column per feature, or the result of load_table"
-        )
+    data = as_pandas(
+        data,
+        "features",
+        "a table with a row per item and a column per feature, or the result of load_table",
+    )
     for columns in ({"task", "worker", "label"}, {"item", "feature", "value"}):
         if columns <= {*data.columns}:
             raise TypeError(
-                f"the table has the columns {', '.join(sorted(columns))}, a row per judgement; "
+                f"the table has the columns {', '.join(sorted(columns))} and a row per judgement; "
                 "naive_bayes expects a row per item and a column per feature"
             )
     table = as_feature_table(data)
-    _refuse_repeats(table.items, "item")
+    refuse_repeats(table.items, "item")
     tasks, target_codes, classes_found = _with_target(table.items, target, classes)
     feature = table.feature_of_symbol[table.symbols]
     value = table.symbols - table.feature_offsets[feature]
@@ -125,14 +127,14 @@ def code_readings(
     Args:
         data: a table with the columns item, feature and value, and worker unless `groups` is
             'shared'; rows with a missing value are left out.
-        target: class of items by id, missing where unknown.
-        classes: the classes in their order, or how many there are, if the target does not tell.
-        groups: 'shared' if all workers have one confusion matrix per feature, 'worker' if each has
-            their own, or the group of each worker.
+        target: class of each item by id, missing where unknown.
+        classes: the classes in order, or their number; needed if the target does not show them.
+        groups: 'shared' if all workers share one confusion matrix per feature, 'worker' if each
+            worker has their own, or the group of each worker.
 
     Raises:
         ValueError: a column is missing or empty, or a worker has no group.
-        TypeError: it is no table.
+        TypeError: `data` is not a table.
     """
     frame = _long_frame(data)
     where = Where()
@@ -140,7 +142,7 @@ def code_readings(
     frame = frame[every_value >= 0]
     every_value = every_value[every_value >= 0]
     if len(frame) == 0:
-        raise ValueError("the table has no value in it; expected at least one judgement")
+        raise ValueError("column 'value' has no value at all; expected at least one judgement")
     item, tasks = code_ids(frame["item"], "item", "item", where)
     feature, features = code_ids(frame["feature"], "feature", "feature", where)
     value, values = _values_of_features(feature, every_value, vocabulary, len(features))
@@ -171,20 +173,9 @@ def code_readings(
 
 
 def _long_frame(data: Any) -> pd.DataFrame:
-    try:
-        table = nw.from_native(data, eager_only=True)
-    except TypeError:
-        raise TypeError(
-            f"readings came as {type(data).__name__}; expected a table with the columns item, "
-            "feature, worker and value"
-        ) from None
-    frame = table.to_pandas().rename(columns={"task": "item"})
-    missing = [name for name in ("item", "feature", "value") if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            f"column {missing[0]!r} is missing; expected item, feature, worker and value, found "
-            f"{comma_list(frame.columns)}"
-        )
+    expected = "a table with the columns item, feature, worker and value"
+    frame = as_pandas(data, "readings", expected).rename(columns={"task": "item"})
+    require_columns(frame, ("item", "feature", "value"), Where())
     return frame.reset_index(drop=True)
 
 
@@ -194,7 +185,7 @@ def _values_of_features(
     vocabulary: pd.Index,
     n_features: int,
 ) -> tuple[Int[np.ndarray, " judgement"], tuple[pd.Index, ...]]:
-    """Codes within each feature's own values, which keep the order that all values have."""
+    """Codes within each feature's own values, which are in the order of the whole vocabulary."""
     symbols, symbol = np.unique(feature * len(vocabulary) + code, return_inverse=True)
     owner = symbols // len(vocabulary)
     first = np.searchsorted(owner, np.arange(n_features))
@@ -221,13 +212,13 @@ def _groups(
         if groups == "shared":
             return np.zeros(len(worker), dtype=int), pd.Index([SHARED])
     if workers is None:
-        raise ValueError("column 'worker' is missing, which groups of workers need")
+        raise ValueError("there is no column 'worker', which groups of workers need")
     if isinstance(groups, str):
         return worker, workers
     group_of = pd.Series(groups).reindex(workers)
     if group_of.isna().any():
         alone = plain(group_of.index[group_of.isna()][0])
-        raise ValueError(f"groups: worker {alone!r} has none; expected a group for each worker")
+        raise ValueError(f"groups: worker {alone!r} has no group; expected one for each worker")
     codes, names = code_ids(group_of.reset_index(drop=True), "groups", "group", Where())
     return codes[worker], names
 
@@ -235,15 +226,15 @@ def _groups(
 def _with_target(
     tasks: pd.Index, target: pd.Series | None, classes: Sequence[Any] | int | None
 ) -> tuple[pd.Index, Int[np.ndarray, " item"], pd.Index]:
-    """The items, those that only the target names included, their classes' codes, the classes."""
+    """The items, including those that only the target names, their classes' codes, the classes."""
     declared = None if classes is None else list(vocabulary_of(classes, "class"))
     if target is None or target.isna().all():
         if declared is None or len(declared) < 2:
             raise ValueError(
-                "no class is known: give target, the class of some items, or classes, two at least"
+                "no class is known: pass target, the class of some items, or two or more classes"
             )
         return tasks, np.full(len(tasks), -1), pd.Index(declared)
-    _refuse_repeats(target.index, "item of the target")
+    refuse_repeats(target.index, "item", "target: ")
     if declared is None and isinstance(target.dtype, pd.CategoricalDtype):
         declared = list(target.dtype.categories)
     codes, found = code_labels(target, str(target.name or "target"), declared, Where())
@@ -257,8 +248,3 @@ def _with_target(
     of_task = np.full(len(both), -1)
     of_task[both.get_indexer(target.index)] = codes
     return both, of_task, found
-
-
-def _refuse_repeats(ids: pd.Index, role: str) -> None:
-    if not ids.is_unique:
-        raise ValueError(f"{role} {plain(ids[ids.duplicated()][0])!r} occurs twice in the index")

@@ -8,7 +8,7 @@ from sklearn.naive_bayes import CategoricalNB
 import bayescrowd as bc
 from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, first_majority, majority_shares
 from bayescrowd.budgeted.classifier import Classifier
-from bayescrowd.budgeted.evaluation.simulation import classification_error, learn_from_all
+from bayescrowd.budgeted.evaluation.paired_runs import classification_error, learn_from_all
 from bayescrowd.budgeted.space import FeatureSpace
 
 SPACE = FeatureSpace(
@@ -97,7 +97,7 @@ def test_intervals_are_found_for_new_numbers():
 def test_bad_instances():
     with pytest.raises(ValueError, match="no column 'tail'"):
         CLASSIFIER.predict_proba(pd.DataFrame({"ear": ["up"]}))
-    with pytest.raises(ValueError, match="row 'b': feature 'ear' has no value 'left'"):
+    with pytest.raises(ValueError, match="row 'b', column 'ear': 'left' is not one of"):
         CLASSIFIER.predict_proba(
             pd.DataFrame({"ear": ["up", "left"], "tail": [1, 1]}, index=["a", "b"])
         )

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.budgeted.evaluation.curve import curve_means, paired_differences
+from bayescrowd.budgeted.evaluation.curve_tables import curve_means, paired_differences
 
-RIVALS = [bc.RoundRobin, bc.BiasedRobin, bc.TsGreedy, bc.BLeafs]
+BASELINES = [bc.RoundRobin, bc.BiasedRobin, bc.TsGreedy, bc.BLeafs]
 
 ALL_DATA = [
     ("nursery", 2, 0.169, {"health", "has_nurs"}),
@@ -42,7 +42,7 @@ REFERENCE = {
 
 def assert_near_reference(table, name, n_features, budget, repeats):
     errors, reference_error = REFERENCE[name, n_features, budget]
-    curve = bc.budget_curve(RIVALS, table, [budget], n_features, repeats=repeats, n_jobs=1)
+    curve = bc.budget_curve(BASELINES, table, [budget], n_features, repeats=repeats, n_jobs=1)
     means = curve_means(curve)
     off = np.abs(means["error"].to_numpy() - errors)
     assert (off < 3 * np.hypot(means["standard_error"], reference_error)).all(), means
@@ -84,7 +84,7 @@ def test_budgeted_selection_on_breast_cancer(published):
 @pytest.mark.slow
 def test_budgeted_selection_is_ahead_of_its_best_rival(published):
     # of `BiasedRobin`, the best of the four here: .026 +- .005 over 64 other splits
-    policies = [bc.BudgetedSelection, *RIVALS]
+    policies = [bc.BudgetedSelection, *BASELINES]
     curve = bc.budget_curve(
         policies, published("breast-cancer"), [100], 2, repeats=20, n_jobs=1, seed=42
     )
@@ -99,7 +99,7 @@ def test_budgeted_selection_is_ahead_of_its_best_rival(published):
 def test_budgeted_selection_is_not_behind_on_nursery(published, n_features, budget, repeats):
     # over 64 other splits ahead of the best of the four by .032 +- .011 and .021 +- .004: one
     # standard error behind is two and a half, or three, of these few from there
-    policies = [bc.BudgetedSelection, *RIVALS]
+    policies = [bc.BudgetedSelection, *BASELINES]
     curve = bc.budget_curve(
         policies, published("nursery"), [budget], n_features, repeats=repeats, n_jobs=1, seed=77
     )

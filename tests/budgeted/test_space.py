@@ -68,7 +68,7 @@ def test_taking_keeps_what_belongs_to_a_feature():
 
 
 BAD = [
-    ({"classes": ["a"]}, "two classes or more, got 'a'"),
+    ({"classes": ["a"]}, "two or more classes, got 'a'"),
     ({"classes": ["a", "a"]}, "class 'a' is listed twice"),
     ({"features": {}}, "at least one feature"),
     ({"features": {"x": ["only"]}}, "feature 'x' has 1 value"),
@@ -92,9 +92,9 @@ FRAME = pd.DataFrame({"x": [0, 1], "y": ["u", "v"], "t": ["a", "b"]})
 BAD_TABLES = [
     (FRAME.rename(columns={"t": "kind"}), "target='t': expected the column"),
     (FRAME.drop(columns="y"), "no column 'y'"),
-    (FRAME.assign(x=[0, 7]), "row 1: feature 'x' has no value 7"),
-    (FRAME.assign(t=["a", "c"]), "class 'c' of the table"),
-    (FRAME.assign(t=["a", None]), "row 1 has no class"),
+    (FRAME.assign(x=[0, 7]), "row 1, column 'x': 7 is not one of 0, 1"),
+    (FRAME.assign(t=["a", "c"]), "row 1, column 't': 'c' is not one of 'a', 'b'"),
+    (FRAME.assign(t=["a", None]), "row 1, column 't': the class is missing"),
     (FRAME.iloc[:0], "no rows"),
 ]
 

@@ -72,7 +72,7 @@ def process(*arguments, most_bytes=None, **options):
         (
             "x.json",
             '[{"id": 1, "annotations": [{"result": [{"value": {"choices": 5}}]}]}]',
-            "x.json: row 1 of the array: 'choices' is no Label Studio export: expected an array",
+            "x.json: row 1 of the array: 'choices' is not an array; expected a Label Studio export",
         ),
         (
             "x.csv",

@@ -91,7 +91,7 @@ def test_files_and_document_hold_what_budget_curve_finds(folder, capsys):
     assert (folder / "journal.jsonl").read_bytes() == before
     said = capsys.readouterr().out
     assert "fruit.csv: 150 rows, 3 features, 2 classes of kind" in said
-    assert "left out, as they have one value: country" in said
+    assert "left out, having a single value: country" in said
     assert "read in intervals, cut at quantiles: weight" in said
     assert f"{curve.loc[curve['policy'] == 'all data', 'error'].mean():.3f} ±" in said
 
@@ -161,15 +161,15 @@ def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
         (["--policy", "b-leafs,BLeafs"], "a policy is named twice"),
         (["--target", "sort"], "fruit.csv: there is no column 'sort'; expected one of"),
         (["--target", "country"], "column 'country' has one class only, 'here'"),
-        (["--target", "weight"], "column 'weight' has 150 different values; expected a class"),
+        (["--target", "weight"], "column 'weight' has 150 distinct values; expected a class"),
         (["--ignore", "price"], "there is no column 'price'"),
-        (["--costs", "colour"], "'colour': expected FEATURE=COST, a number above 0"),
-        (["--costs", "colour=0"], "'colour=0': expected FEATURE=COST, a number above 0"),
+        (["--costs", "colour"], "'colour': expected FEATURE=COST with a cost above 0"),
+        (["--costs", "colour=0"], "'colour=0': expected FEATURE=COST with a cost above 0"),
         (["--costs", "colour=1,colour=2"], "feature 'colour' is named twice"),
         (["--costs", "price=2"], "--costs price: fruit.csv has no such feature; expected one of"),
         (["--costs", "colour=12,weight=12,shop=12"], "--budget 10: expected at least 12"),
-        (["--noise", "uniform"], "--noise uniform: --rate says how many"),
-        (["--rate", "0.2"], "--rate 0.2: --noise says what"),
+        (["--noise", "uniform"], "--noise uniform needs --rate, the share of"),
+        (["--rate", "0.2"], "--rate 0.2 needs --noise, the kind of"),
         (["--noise", "biased", "--rate", "1.2"], "'1.2': expected 0 to 1"),
         (["--model", "magic"], "no model 'magic'"),
         (["--out", "runs.doc"], "unknown extension '.doc'"),
@@ -198,9 +198,9 @@ def test_refused(folder, capsys, change, message):
     [
         (None, "none.csv: there is no such file"),
         ("", "none.csv: the file is empty"),
-        ("a,kind\n", "the table has no rows below its header"),
-        ("a,kind\n1,x\n2,\n", "row 3, column 'kind': a row without a class"),
-        ("a,kind\n1,x\n1,y\n", "no column besides 'kind' has two values"),
+        ("a,kind\n", "there are no rows below the header"),
+        ("a,kind\n1,x\n2,\n", "row 3, column 'kind': the class is missing"),
+        ("a,kind\n1,x\n1,y\n", "no column besides 'kind' has two or more values"),
         ("a,kind\n1,x\n-inf,y\n", "row 3, column 'a': -inf is not a finite number"),
         ("a,kind\n" + "".join(f"u{i},{i % 2}\n" for i in range(30)), "--ignore a leaves it out"),
     ],

@@ -59,7 +59,7 @@ def test_shopping_list_is_that_of_the_estimator(folder, capsys):
     assert lines[0] == "judgements.csv: 360 judgements of 3 attributes of 60 objects"
     for row in expected.itertuples():
         assert any(line.startswith(f"{row.attribute} {row.times} {row.cost:g} ") for line in lines)
-    assert any(line.startswith("mean squared error to expect: ") for line in lines)
+    assert any(line.startswith("expected mean squared error: ") for line in lines)
     assert f"projected from moments: {est.projected_loss_.iloc[-1]:.4g};" in captured.out
     assert (folder / "loss.png").read_bytes()[:4] == b"\x89PNG"
 
@@ -99,7 +99,7 @@ def test_an_infeasible_projection_is_never_shown_as_0(folder, capsys):
     assert "treats attributes as uncorrelated" in captured.err
     assert captured.err.endswith("--method full accounts for correlations\n")
     assert "projected from moments: infeasible; without any judgement" in captured.out
-    assert "mean squared error to expect: " in captured.out
+    assert "expected mean squared error: " in captured.out
     assert pd.read_csv("list.csv")[["adds", "share"]].isna().all(axis=None)
     assert main(["multiselect", "twice.csv", BOTH[1], *options, "--json"]) == 0
     captured = capsys.readouterr()

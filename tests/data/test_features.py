@@ -92,7 +92,7 @@ def test_recoding_keeps_the_entries():
 
 def test_recoding_refuses_the_unknown():
     table = as_feature_table(TABLE)
-    with pytest.raises(ValueError, match="feature 'q9' is not one of the fitted"):
+    with pytest.raises(ValueError, match="feature 'q9' is not one of those fitted"):
         as_feature_table(pd.DataFrame({"q9": [1]})).recoded(table.features, table.values)
     with pytest.raises(ValueError, match="value 'perhaps' of feature 'q1' is not one"):
         as_feature_table(pd.DataFrame({"q1": ["perhaps"]})).recoded(table.features, table.values)
@@ -109,7 +109,11 @@ def test_repr():
     ("data", "error", "message"),
     [
         (pd.DataFrame({"a": []}), ValueError, "the table is empty"),
-        (pd.DataFrame({"a": [1, 2], "b": [None, None]}), ValueError, "feature 'b' has no value"),
+        (
+            pd.DataFrame({"a": [1, 2], "b": [None, None]}),
+            ValueError,
+            "column 'b' has no value at all",
+        ),
         ([1, 2], TypeError, "features came as list"),
         (np.zeros(3), TypeError, "features came as ndarray"),
     ],
@@ -120,5 +124,5 @@ def test_bad_input(data, error, message):
 
 
 def test_no_feature_selected():
-    with pytest.raises(ValueError, match="no feature selected"):
+    with pytest.raises(ValueError, match="no feature is selected"):
         as_feature_table(TABLE).select_features(np.array([], dtype=int))

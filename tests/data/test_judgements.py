@@ -77,7 +77,7 @@ def test_bad_tables(changed, message):
 
 
 def test_more_bad_input():
-    with pytest.raises(ValueError, match="no column 'attribute' in the judgements"):
+    with pytest.raises(ValueError, match="there is no column 'attribute'"):
         as_judgements(FRAME.drop(columns="attribute"))
     with pytest.raises(ValueError, match="the table has no rows"):
         as_judgements(FRAME.iloc[:0])
@@ -108,7 +108,7 @@ def test_targets_follow_the_objects():
     [
         ({"a": 1}, ValueError, r"the target of object 'b' is missing \(1 in all\)"),
         ({"a": 1, "b": NAN}, ValueError, "the target of object 'b' is missing"),
-        ({"a": "high", "b": 1}, ValueError, "y: 'high' of object 'a' is not a finite number"),
+        ({"a": "high", "b": 1}, ValueError, "y of object 'a': 'high' is not a finite number"),
         ([1, 2], TypeError, "expected a Series or a mapping"),
         (pd.Series([1, 2, 3], index=["a", "a", "b"]), ValueError, "object 'a' is listed twice"),
     ],
@@ -147,8 +147,8 @@ def test_costs():
         ({"tall": 1, "wide": 0}, "0 for attribute 'wide'; expected a number above 0"),
         ({"tall": 1, "wide": -2}, "-2 for attribute 'wide'"),
         ({"tall": 1, "wide": NAN}, "nan for attribute 'wide'"),
-        ({"tall": 1, "wide": 1, "deep": 1}, "'deep' is no attribute of the judgements"),
-        ({"tall": 1, "wide": "dear"}, "'dear' of 'wide' is not a finite number"),
+        ({"tall": 1, "wide": 1, "deep": 1}, "'deep' is not an attribute of the judgements"),
+        ({"tall": 1, "wide": "dear"}, "costs of attribute 'wide': 'dear' is not a finite number"),
         ([1], "1 given for 2 attributes"),
         (pd.Series([1, 1, 2], index=["tall", "tall", "wide"]), "'tall' is listed twice"),
     ],

@@ -98,8 +98,8 @@ def test_objects_that_were_not_judged_need_no_target(folder):
         (
             "tall,1\ndeep,2\nwide,1\n",
             (
-                "row 3, column 'attribute': 'deep' is no attribute of the judgements; expected one "
-                "of 'tall', 'wide'"
+                "row 3, column 'attribute': 'deep' is not an attribute of the judgements; expected "
+                "one of 'tall', 'wide'"
             ),
         ),
         (

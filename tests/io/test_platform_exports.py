@@ -306,7 +306,7 @@ def test_control_rejected_work_would_change_the_annotations():
             "export: the questions are 'Answer.x', 'Answer.y'; choose one with label=",
         ),
         ({"Answer.x": list("abab")}, "z", "no question 'z' for the label; the questions are 'Ans"),
-        ({"Answer.x": [""] * 4}, None, r"no question to take the labels from; expected Answer\."),
+        ({"Answer.x": [""] * 4}, None, r"there is no question with labels; expected Answer\."),
         (
             {"Answer.q.a": ["true"] * 4, "Answer.q.b": ["false", "true", "false", "false"]},
             None,
@@ -321,7 +321,7 @@ def test_bad_mturk(answers, label, message):
 
 def test_mturk_all_rejected():
     table = mturk({"Answer.x": list("abab")}, ["Rejected"] * 4)
-    with pytest.raises(ValueError, match="export: all 4 rows are rejected or left undone"):
+    with pytest.raises(ValueError, match="export: all 4 rows are rejected or unfinished"):
         mturk_judgements(table, None, None, None)
 
 
@@ -341,7 +341,7 @@ def test_mturk_column_absent():
             ("ASSIGNMENT:task_id", "OUTPUT:result", "OUTPUT:comment"),
             "the questions are 'OUTPUT:result', 'OUTPUT:comment'; choose one with label=",
         ),
-        (("ASSIGNMENT:task_id", "INPUT:a", "INPUT:b"), "no question to take the labels from"),
+        (("ASSIGNMENT:task_id", "INPUT:a", "INPUT:b"), "there is no question with labels"),
     ],
 )
 def test_bad_toloka(columns, message):
@@ -357,11 +357,17 @@ def test_bad_toloka(columns, message):
         ([1, 2], "x.json: row 1 of the array: expected a Label Studio task"),
         ([{"task": 1, "worker": 2}], "row 1 of the array: expected a Label Studio task with its"),
         ([label_studio(choice(1, "cat")), {"id": 2}], "row 2 of the array: expected a Label Stu"),
-        ([{"id": 1, "annotations": 3}], "row 1 of the array: 'annotations' is no Label Studio"),
-        ([label_studio(3)], "row 1 of the array: an annotation is no Label Studio export"),
-        ([label_studio({"result": {}})], "row 1 of the array: 'result' is no Label Studio exp"),
-        ([label_studio({"result": [4]})], "row 1 of the array: a result is no Label Studio exp"),
-        ([label_studio()], "no question to take the labels from"),
+        ([{"id": 1, "annotations": 3}], "row 1 of the array: 'annotations' is not an array; exp"),
+        (
+            [label_studio(3)],
+            "row 1 of the array: an annotation is not an object; expected a Label Studio export",
+        ),
+        ([label_studio({"result": {}})], "row 1 of the array: 'result' is not an array; expected"),
+        (
+            [label_studio({"result": [4]})],
+            "row 1 of the array: a result is not an object; expected",
+        ),
+        ([label_studio()], "there is no question with labels"),
         (
             [label_studio(choice(1, "cat")), label_studio(choice(1, "cat", "dog"))],
             "row 2 of the array: worker 1 made 2 choices for 'animal'; expected a single one",

@@ -8,7 +8,7 @@ from scipy.stats import beta
 import bayescrowd as bc
 from bayescrowd import plots
 from bayescrowd.budgeted.evaluation.planning import BudgetPlan
-from bayescrowd.plots.budget import line_style
+from bayescrowd.plots.policy_lines import line_style
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_posteriors_are_beta_distributions(policy):
     asked = result.history[result.history["feature"] == "colour"]
     for line, band, name in zip(ax.lines, ax.collections, space.classes, strict=True):
         answers = asked.loc[asked["target"] == name, "answers"]
-        a, b = (1 + sum(told == (value,) for told in answers) for value in ("red", "green"))
+        a, b = (1 + sum(given == (value,) for given in answers) for value in ("red", "green"))
         assert line.get_ydata()[-1] == pytest.approx(a / (a + b))
         corners = band.get_paths()[0].vertices
         last = corners[corners[:, 0] == corners[:, 0].max()][:, 1]

@@ -103,20 +103,24 @@ def test_classes_that_no_item_has():
 # Bad input
 
 BAD = [
-    (table, {"data": TABLE.iloc[[0, 0]]}, "item 'i' occurs twice"),
-    (table, {"data": TABLE.assign(empty=None)}, "feature 'empty' has no value"),
-    (table, {"target": None}, "no class is known: give target"),
-    (table, {"target": None, "classes": 1}, "no class is known: give target"),
+    (table, {"data": TABLE.iloc[[0, 0]]}, "item 'i' is listed twice"),
+    (table, {"data": TABLE.assign(empty=None)}, "column 'empty' has no value at all"),
+    (table, {"target": None}, "no class is known: pass target"),
+    (table, {"target": None, "classes": 1}, "no class is known: pass target"),
     (table, {"target": pd.Series({"x": "a", "y": "b"})}, "no item in common: 'x' of the target"),
-    (table, {"target": pd.Series(["a", "b"], index=["i", "i"])}, "item of the target 'i' occurs"),
+    (
+        table,
+        {"target": pd.Series(["a", "b"], index=["i", "i"])},
+        "target: item 'i' is listed twice",
+    ),
     (table, {"classes": ["no", "maybe"]}, "label 'yes' is not one of the classes 'no', 'maybe'"),
     (table, {"target": pd.Series({"i": "a", "j": "a"})}, "holds one class only"),
-    (readings, {"data": LONG.drop(columns="value")}, "column 'value' is missing"),
-    (readings, {"data": LONG.assign(value=None)}, "no value in it"),
+    (readings, {"data": LONG.drop(columns="value")}, "there is no column 'value'"),
+    (readings, {"data": LONG.assign(value=None)}, "has no value at all"),
     (readings, {"data": LONG.assign(item=None)}, "missing item id"),
     (readings, {"groups": "team"}, "groups='team': expected 'shared', 'worker' or the group"),
-    (readings, {"groups": {"w1": "north"}}, "worker 'w2' has none"),
-    (readings, {"data": LONG.drop(columns="worker"), "groups": "worker"}, "'worker' is missing"),
+    (readings, {"groups": {"w1": "north"}}, "worker 'w2' has no group"),
+    (readings, {"data": LONG.drop(columns="worker"), "groups": "worker"}, "no column 'worker'"),
 ]
 
 

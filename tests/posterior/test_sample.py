@@ -303,7 +303,7 @@ MISMATCHES = [
     (dawid_skene, SMALL, {"groups": "worker"}, ValueError, "groups is for models of features"),
     (naive_bayes, SMALL, {}, TypeError, "features came as Annotations"),
     (naive_bayes, SMALL.to_frame(), {}, TypeError, "columns label, task, worker, a row per judge"),
-    (access_path, SMALL.to_frame(), {}, ValueError, "column 'feature' is missing"),
+    (access_path, SMALL.to_frame(), {}, ValueError, "there is no column 'feature'"),
     (access_path, SMALL, {}, TypeError, "readings came as Annotations"),
     (naive_bayes, TABLE, {"method": "svi"}, ValueError, "'svi' fits models of crowd labels"),
 ]

@@ -1,30 +1,34 @@
 """Error against budget: many paired runs of several policies on one labelled table.
 
-In each repeat a random share of the rows is for training, and every policy meets the same split,
-the same noise, the same instances in the same order, and the same order of features, which is drawn
-anew for each repeat. What differs between two policies within a repeat is what they asked. The
-classes' prior is their frequency among the training rows.
+In each repeat, every policy meets the same split, the same noise, the same instances in the same
+order, and the same order of features, which is drawn anew for each repeat (`paired_runs`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import joblib
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
 from tqdm import tqdm
 
+from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
 from bayescrowd.budgeted.evaluation.journal import CurveJournal, Row
-from bayescrowd.budgeted.evaluation.simulation import classification_error, learn_from_all, play
-from bayescrowd.budgeted.evaluation.table_crowd import Noise, TableCrowd, noisy_labels
+from bayescrowd.budgeted.evaluation.paired_runs import (
+    Factory,
+    Problem,
+    make_policy,
+    run_on_all_data,
+    run_policy,
+    split_problem,
+)
+from bayescrowd.budgeted.evaluation.table_crowd import Noise
 from bayescrowd.budgeted.policy import Policy
-from bayescrowd.budgeted.space import CodedTable, FeatureSpace
+from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import (
     Count,
     Fraction,
@@ -36,19 +40,13 @@ from bayescrowd.checks.parameters import (
 )
 from bayescrowd.data.vocabulary import plain
 
-__all__ = ["ALL_DATA", "budget_curve", "curve_means", "paired_differences"]
-
-ALL_DATA = "all data"
-"""Name of the reference that learns from all labels of all training rows."""
-
-Factory = Callable[..., Policy]
+__all__ = ["budget_curve"]
 
 
 class _Setting(NamedTuple):
     """What all runs share."""
 
-    space: FeatureSpace
-    table: CodedTable
+    problem: Problem
     factories: dict[str, Factory]
     budgets: tuple[float, ...]
     sizes: tuple[int, ...]
@@ -58,18 +56,6 @@ class _Setting(NamedTuple):
     rate: float
     train_share: float
     seed: int
-
-
-class _Part(NamedTuple):
-    """One repeat: its space, whose prior is the training rows', and its rows."""
-
-    space: FeatureSpace
-    crowd: TableCrowd
-    train_target: Int[np.ndarray, " row"]
-    train_labels: Int[np.ndarray, "row feature label"]
-    test_target: Int[np.ndarray, " test"]
-    test_labels: Int[np.ndarray, "test feature label"]
-    policy_seed: int
 
 
 @validate_arguments
@@ -93,36 +79,38 @@ def budget_curve(
     n_jobs: Annotated[int, Whole(-1)] = -1,
     journal: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
-    """Test error of policies at several budgets, in paired repeats.
+    """Measure the test error of policies at several budgets, in paired repeats.
 
     Args:
-        policies: classes of policies; or by name what makes one of (space, budget, n_features,
-            options), such as `functools.partial(bc.BLeafs, revisit=True)`.
+        policies: classes of policies; or, by name, callables that make a policy from a space, a
+            budget, a number of features and options, such as
+            `functools.partial(bc.BLeafs, revisit=True)`.
         table: a `TableDataset`, or a data frame whose column `target` holds the class.
-        budgets: what the labels may cost in all; one run each.
-        n_features: how many features the classifier may use; one run each if several.
-        target: the class column of a data frame.
-        strength: of the priors; see `FeatureSpace`.
-        costs: what one label of a feature costs, by name; 1 for those not named.
-        repeats: random splits into training and test rows.
-        model: of the policies that do not bring their own.
-        labels_per_query: labels of the same feature of the same instance per query; test rows have
-            as many labels of each feature.
+        budgets: what the labels may cost in all, one run for each.
+        n_features: how many features the classifier may use; if several, one run for each.
+        target: name of the class column of a data frame.
+        strength: strength of the priors; see `FeatureSpace`.
+        costs: what one label of a feature costs, by name; 1 for features that are not named.
+        repeats: number of random splits into training and test rows.
+        model: model of the policies that do not have their own.
+        labels_per_query: number of labels of the same feature of the same instance per query; test
+            rows have as many labels of each feature.
         noise: what wrong labels look like, in training and test; see `simulate_budget`.
         rate: share of wrong labels.
-        train_share: of the rows.
-        all_data: also learn from all training rows, whatever the budget; named 'all data'.
-        seed: of splits, noise and policies.
-        n_jobs: processes; -1 takes all cores, 1 stays in this process.
-        journal: file that records every finished run, from which the same call continues after an
-            interruption; made if it is not there.
+        train_share: share of the rows that are for training.
+        all_data: whether to add the reference 'all data', which learns from all training rows,
+            whatever the budget.
+        seed: seed of the splits, the noise and the policies.
+        n_jobs: number of processes; -1 takes all cores, 1 stays in this process.
+        journal: file in which every finished run is recorded, and from which the same call
+            continues after an interruption; it is created if there is none.
 
     Returns:
-        One row per policy, n_features, budget and repeat: error, spent, and the selected features.
-        `curve_means` and `paired_differences` sum it up.
+        One row per policy, n_features, budget and repeat with the error, the amount spent and the
+        selected features; `curve_means` and `paired_differences` of `curve_tables` summarise it.
 
     Raises:
-        ValueError: table, budgets or sizes do not fit; or the journal is of another call.
+        ValueError: table, budgets or sizes do not fit, or the journal belongs to another call.
 
     Examples:
         >>> import pandas as pd
@@ -139,8 +127,7 @@ def budget_curve(
     """
     space = FeatureSpace.from_table(table, target=target, strength=strength, costs=costs)
     setting = _Setting(
-        space=space,
-        table=space.code(table, target=target),
+        problem=Problem(space, space.code(table, target=target), labels=None),
         factories=_factories(policies),
         budgets=tuple(plain(budget) for budget in budgets),
         sizes=(n_features,) if isinstance(n_features, int) else tuple(map(int, n_features)),
@@ -166,55 +153,13 @@ def budget_curve(
         unit="run",
         disable=None,  # silent where nobody watches
     ) as progress:
-        for rows in _measured(setting, wanted, n_jobs):
+        for rows in _finished_runs(setting, wanted, n_jobs):
             book.add(rows)
             progress.update()
     found = [book.rows[name, *cell, r] for name in names for cell in cells for r in range(repeats)]
     frame = pd.DataFrame(found, columns=list(Row._fields))
     frame["selected"] = [tuple(names) for names in frame["selected"]]
     return frame
-
-
-def curve_means(curve: pd.DataFrame) -> pd.DataFrame:
-    """Mean error of each policy with its standard error over repeats, and the mean spent.
-
-    Returns:
-        Indexed by policy, n_features and budget: error, standard_error, spent, repeats.
-    """
-    groups = curve.groupby(["policy", "n_features", "budget"], sort=False)
-    return pd.DataFrame(
-        {
-            "error": groups["error"].mean(),
-            "standard_error": groups["error"].sem(),
-            "spent": groups["spent"].mean(),
-            "repeats": groups["error"].size(),
-        }
-    )
-
-
-def paired_differences(curve: pd.DataFrame, against: str) -> pd.DataFrame:
-    """How much less error a policy makes than the others, repeat by repeat.
-
-    Args:
-        curve: from `budget_curve`.
-        against: the policy that all others are compared with.
-
-    Returns:
-        Indexed by policy, n_features and budget: difference, that policy's error less the error
-        of `against` in the same repeat, and its standard_error.
-
-    Raises:
-        ValueError: there is no such policy.
-    """
-    wide = curve.pivot(index=["n_features", "budget", "repeat"], columns="policy", values="error")
-    if against not in wide:
-        raise ValueError(f"against={against!r}: expected one of {', '.join(wide.columns)}")
-    others = [name for name in curve["policy"].unique() if name != against]
-    differences = wide[others].sub(wide[against], axis=0)
-    groups = differences.groupby(level=["n_features", "budget"])
-    both = {"difference": groups.mean(), "standard_error": groups.sem()}
-    table = pd.concat({name: part.stack() for name, part in both.items()}, axis=1)
-    return table.reorder_levels(["policy", "n_features", "budget"]).sort_index()
 
 
 def _factories(policies: Sequence[type[Policy]] | Mapping[str, Factory]) -> dict[str, Factory]:
@@ -231,37 +176,31 @@ def _check(setting: _Setting) -> None:
     """Raise before the work starts if any run would."""
     if not setting.budgets or not setting.sizes:
         raise ValueError("budgets, n_features: expected at least one of each")
-    n_all = len(setting.space.features)
+    space = setting.problem.space
     for size in setting.sizes:
-        if not 1 <= size <= n_all:
+        if not 1 <= size <= len(space.features):
             raise ValueError(
-                f"n_features={size}: expected 1 to {n_all}, the number of features there are"
+                f"n_features={size}: expected 1 to {len(space.features)}, the number of features"
             )
     if ALL_DATA in setting.factories:
         raise ValueError(f"policies: {ALL_DATA!r} is the name of the reference")
     for n_features, budget in _cells(setting):
-        for factory in setting.factories.values():
-            _make(setting, factory, setting.space, budget, n_features, seed=0)
+        for make in setting.factories.values():
+            make_policy(
+                make,
+                space,
+                budget,
+                n_features,
+                model=setting.model,
+                labels_per_query=setting.labels_per_query,
+                seed=0,
+            )
 
 
-def _make(
-    setting: _Setting,
-    factory: Factory,
-    space: FeatureSpace,
-    budget: float,
-    n_features: int,
-    *,
-    seed: int,
-) -> Policy:
-    options: dict[str, Any] = {"labels_per_query": setting.labels_per_query, "seed": seed}
-    if "model" not in getattr(factory, "keywords", {}):
-        options["model"] = setting.model
-    return factory(space, budget, n_features, **options)
-
-
-def _measured(
+def _finished_runs(
     setting: _Setting, jobs: Sequence[tuple[int, str]], n_jobs: int
 ) -> Iterator[list[Row]]:
+    """The rows of each job, as soon as it is finished."""
     measure = partial(_measure, setting)
     if n_jobs == 1 or len(jobs) <= 1:
         yield from (measure(*job) for job in jobs)
@@ -271,94 +210,44 @@ def _measured(
 
 
 def _measure(setting: _Setting, repeat: int, name: str) -> list[Row]:
-    """All budgets and sizes of one policy in one repeat."""
-    part = _part(setting, repeat)
-    if name == ALL_DATA:
-        return _from_all_data(setting, part, repeat)
-    return [_run(setting, part, repeat, name, k, b) for k, b in _cells(setting)]
-
-
-def _run(
-    setting: _Setting, part: _Part, repeat: int, name: str, n_features: int, budget: float
-) -> Row:
-    factory = setting.factories[name]
-    policy = _make(setting, factory, part.space, budget, n_features, seed=part.policy_seed)
-    part.crowd.restart()
-    play(policy, part.crowd)
-    classifier = policy.classifier()
-    error = classification_error(classifier, part.space, part.test_target, part.test_labels)
-    return Row(name, n_features, budget, repeat, error, policy.spent, classifier.features)
-
-
-def _from_all_data(setting: _Setting, part: _Part, repeat: int) -> list[Row]:
-    """One classifier per size, whatever the budget, all of one belief."""
-    space = part.space
-    classifiers = learn_from_all(
-        space, part.train_target, part.train_labels, setting.sizes, model=setting.model
-    )
-    spent = float(np.sum((part.train_labels >= 0).sum(axis=(0, 2)) * space.label_costs()))
-    rows = []
-    for n_features, classifier in zip(setting.sizes, classifiers, strict=True):
-        error = classification_error(classifier, space, part.test_target, part.test_labels)
-        rows += [
-            Row(ALL_DATA, n_features, budget, repeat, error, spent, classifier.features)
-            for budget in setting.budgets
-        ]
-    return rows
-
-
-def _part(setting: _Setting, repeat: int) -> _Part:
-    seeds = np.random.SeedSequence([setting.seed, repeat]).spawn(3)
-    rng_split, rng_noise, rng_crowd = map(np.random.default_rng, seeds)
-    values, target = setting.table
-    n_train = round(setting.train_share * len(target))
-    order = rng_split.permutation(len(target))
-    train, test = order[:n_train], order[n_train:]
-    labels = noisy_labels(
-        rng_noise,
-        values,
-        setting.space.n_values,
+    """Run one policy, or the reference, at all budgets and sizes in one repeat."""
+    split = split_problem(
+        setting.problem,
+        np.random.SeedSequence([setting.seed, repeat]),
+        train_share=setting.train_share,
         n_labels=setting.labels_per_query,
         noise=setting.noise,
         rate=setting.rate,
     )
-    space, class_code = _seen_classes(setting.space, target[train])
-    crowd = TableCrowd(space, class_code[target[train]], labels[train], rng_crowd)
-    return _Part(
-        space=space,
-        crowd=crowd,
-        train_target=class_code[target[train]],
-        train_labels=labels[train],
-        test_target=class_code[target[test]],
-        test_labels=labels[test],
-        policy_seed=int(rng_split.integers(2**31)),
-    )
-
-
-def _seen_classes(
-    space: FeatureSpace, target: Int[np.ndarray, " row"]
-) -> tuple[FeatureSpace, Int[np.ndarray, " cls"]]:
-    """The space of the classes among the rows, with their frequencies, and each class's position.
-
-    A class that none of the rows has cannot be learned: its position is -1.
-    """
-    counts = np.bincount(target, minlength=space.n_classes)
-    seen = np.flatnonzero(counts)
-    if len(seen) < 2:
-        raise ValueError("the training rows have one class only; expected two or more")
-    position = np.full(space.n_classes, -1)
-    position[seen] = np.arange(len(seen))
-    classes = [space.classes[y] for y in seen.tolist()]
-    return replace(space, classes=classes, prior=counts[seen] / counts.sum()), position
+    if name == ALL_DATA:
+        by_size = dict(
+            zip(
+                setting.sizes,
+                run_on_all_data(split, setting.sizes, model=setting.model),
+                strict=True,
+            )
+        )
+        runs = [by_size[k] for k, _ in _cells(setting)]
+    else:
+        make = setting.factories[name]
+        runs = [
+            run_policy(split, make, budget=b, n_features=k, model=setting.model)
+            for k, b in _cells(setting)
+        ]
+    return [
+        Row(name, k, b, repeat, run.error, run.spent, run.selected)
+        for (k, b), run in zip(_cells(setting), runs, strict=True)
+    ]
 
 
 def _description(setting: _Setting) -> dict[str, Any]:
-    """What a journal must agree with; budgets, sizes and repeats may be added to."""
+    """What a journal must agree with; budgets, sizes and repeats may be added later."""
+    space, table, _ = setting.problem
     return {
-        "table": joblib.hash((setting.table.values, setting.table.target)),
+        "table": joblib.hash((table.values, table.target)),
         "policies": {name: repr(make) for name, make in setting.factories.items()},
-        "strength": setting.space.strength,
-        "costs": list(setting.space.label_costs()),
+        "strength": space.strength,
+        "costs": list(space.label_costs()),
         "model": setting.model,
         "labels_per_query": setting.labels_per_query,
         "noise": setting.noise,

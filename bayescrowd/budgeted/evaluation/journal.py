@@ -1,7 +1,7 @@
-"""A journal of finished runs: a long comparison continues where it was interrupted.
+"""A journal of finished runs, from which an interrupted comparison continues.
 
 The file is a `bayescrowd.io.journal.LineJournal`: a header with the settings, then one line per
-finished run. Runs with other settings are never mixed.
+finished run. Runs with different settings are never mixed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Row(NamedTuple):
     n_features: int
     """How many features the classifier may use."""
     budget: float
-    """What the labels may cost."""
+    """What the labels may cost in all."""
     repeat: int
     """Number of the split."""
     error: float
-    """Share of test rows classified wrongly."""
+    """Share of test rows that are classified wrongly."""
     spent: float
     """What the labels cost."""
     selected: tuple[Hashable, ...]
@@ -38,14 +38,17 @@ class Row(NamedTuple):
 
 
 class CurveJournal:
-    """Finished runs, in a file if there is one; `rows` holds them by policy, size, budget, repeat.
+    """Finished runs, in memory and, if a file is given, on the disk.
 
     Args:
         path: the file, created if there is none; None keeps the runs in memory only.
         settings: what the runs have in common.
 
+    Attributes:
+        rows: the runs by policy, number of features, budget and repeat.
+
     Raises:
-        ValueError: the file is not a journal of a budget curve, or has other settings.
+        ValueError: the file is not a journal of a budget curve, or has different settings.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, settings: dict[str, Any]) -> None:
@@ -66,7 +69,7 @@ class CurveJournal:
 
 
 def _row_of(line: dict[str, Any], journal: LineJournal, place: int) -> Row:
-    """The run of a line; a wrong type would only fail where the runs are averaged."""
+    """The run on a line, with its types checked: a wrong one would fail only on averaging."""
     try:
         row = Row(**{**line, "selected": tuple(line["selected"])})
     except (KeyError, TypeError):

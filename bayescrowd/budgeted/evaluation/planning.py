@@ -1,15 +1,15 @@
-"""How much budget is enough: where an error curve comes close to that of all data.
+"""How much budget is enough: where an error curve comes close to the error of all data.
 
-The *gap* of a budget is the policy's error less the error of a classifier of as many features that
-learned from all training labels, on the same test rows. Its mean over repeats is made monotone by
-isotonic regression (more budget cannot be expected to hurt) and interpolated on the logarithm of
-the budget; the answer is where it first comes down to the tolerance. Repeats are resampled whole,
-all budgets of a repeat together, which gives the interval.
+The *gap* at a budget is the policy's error minus the error of a classifier with as many features
+that learned from all training labels, on the same test rows. The mean gap over repeats is made
+monotone by isotonic regression (more budget cannot be expected to hurt) and interpolated on the
+logarithm of the budget; the answer is where it first falls to the tolerance. The interval comes
+from resampling the repeats, each with all its budgets.
 
-Two things make a pilot too small to answer, and are said instead. The gap at the largest budget may
-be less certain than the tolerance is wide. Or 'the best' itself is not known: if all data of half
-the rows give a classifier that is worse by more than the tolerance, twice the rows would give a
-better one.
+A pilot can be too small to answer, in two ways, and the verdict then says so. The gap at the
+largest budget may be less certain than the tolerance is wide. Or the best error itself may be
+unknown: if all data of half the rows give a classifier that is worse by more than the tolerance,
+twice the rows would give a better one.
 """
 
 from __future__ import annotations
@@ -20,35 +20,38 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bayescrowd.budgeted.evaluation.curve import ALL_DATA
+from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA, check_curve
 from bayescrowd.checks.parameters import OpenFraction, Seed, validate_arguments
 
 __all__ = ["BudgetPlan", "plan_budget"]
 
 N_RESAMPLES = 2_000
+"""Number of resamples of the repeats behind the interval."""
+
 LEAST_REPEATS = 4
-"""With fewer, resampling says nothing."""
+"""Resampling fewer repeats than this says nothing about their spread."""
 
 Verdict = Literal["reached", "not reached", "pilot too small"]
+"""Whether the budget is known, is beyond the largest one, or cannot be known from this pilot."""
 
 
 class BudgetPlan(NamedTuple):
-    """How much budget brings a policy close to the best classifier there is."""
+    """The budget that brings a policy close to the best classifier."""
 
     verdict: Verdict
     """Whether there is an answer."""
     budget: float
-    """The answer: infinite where the tolerance is not reached within the largest budget."""
+    """The answer; infinite if the tolerance is not reached at the largest budget."""
     lower: float
-    """Where the interval begins; 0 if the smallest budget may be enough."""
+    """Lower end of the interval; 0 if the smallest budget may be enough."""
     upper: float
-    """Where it ends; infinite if the largest budget may not be enough."""
+    """Upper end of the interval; infinite if the largest budget may not be enough."""
     reason: str
     """The verdict in words."""
     best_error: float
     """Mean error of all data."""
     gaps: pd.DataFrame
-    """By budget: gap, its standard_error, and monotone, the gap made monotone."""
+    """Table by budget of the gap, its standard_error, and the gap made monotone."""
 
 
 @validate_arguments
@@ -61,20 +64,20 @@ def plan_budget(
     probability: OpenFraction = 0.9,
     seed: Seed = 0,
 ) -> BudgetPlan:
-    """The budget at which a policy's mean error comes within a tolerance of that of all data.
+    """Find the budget at which a policy's mean error is within a tolerance of that of all data.
 
     Args:
-        curve: from `budget_curve` with `all_data=True` and one number of features.
-        policy: name of the policy in it.
+        curve: the table of `budget_curve` with `all_data=True` and one number of features.
+        policy: name of the policy in the curve.
         within: the tolerance, a share of test rows.
-        half: from `budget_curve` with half the `train_share`, as many repeats and
+        half: the table of `budget_curve` with half the `train_share`, as many repeats and
             `all_data=True`; without it the pilot's size is judged by the repeats alone.
-        probability: of the interval.
-        seed: of the resampling.
+        probability: probability of the interval.
+        seed: seed of the resampling.
 
     Raises:
-        ValueError: `within` is no share, the curve lacks the policy or all data, has several
-            numbers of features, or too few repeats.
+        ValueError: `within` is not between 0 and 1, or the curve lacks the policy or all data,
+            has several numbers of features, or has too few repeats.
 
     Examples:
         >>> import pandas as pd
@@ -87,12 +90,12 @@ def plan_budget(
         ... ]
         >>> columns = ["policy", "n_features", "budget", "repeat", "error"]
         >>> plan = plan_budget(pd.DataFrame(rows, columns=columns), policy="mine", within=0.05)
-        >>> plan.verdict, round(plan.budget)  # half way from .2 to .1, in logarithms
+        >>> plan.verdict, round(plan.budget)  # halfway from .2 to .1, in logarithms
         ('reached', 141)
     """
-    _check_columns("curve", curve, {"policy", "n_features", "budget", "repeat", "error"})
+    check_curve("curve", curve, {"policy", "n_features", "budget", "repeat", "error"})
     if half is not None:
-        _check_columns("half", half, {"policy", "repeat", "error"})
+        check_curve("half", half, {"policy", "repeat", "error"})
     errors, best = _paired_errors(curve, policy)
     budgets = np.array(errors.columns, dtype=float)
     gaps = errors.to_numpy() - best.to_numpy()[:, None]
@@ -134,20 +137,16 @@ def plan_budget(
     )
 
 
-def _check_columns(name: str, table: pd.DataFrame, columns: set[str]) -> None:
-    absent = columns - {*table.columns}
-    if absent:
-        raise ValueError(f"{name}: no column {min(absent)!r}; expected the table of budget_curve")
-
-
 def _paired_errors(curve: pd.DataFrame, policy: str) -> tuple[pd.DataFrame, pd.Series]:
-    """Errors of the policy, repeats x budgets, and of all data by repeat."""
+    """Errors of the policy by repeat and budget, and errors of all data by repeat."""
     if curve["n_features"].nunique() != 1:
-        raise ValueError("the curve has several numbers of features; expected one")
+        raise ValueError("the curve has several numbers of features; expected a single one")
     names = curve["policy"].unique().tolist()
     for name in (policy, ALL_DATA):
         if name not in names:
-            raise ValueError(f"no policy {name!r} in the curve, which has {', '.join(names)}")
+            raise ValueError(
+                f"there is no policy {name!r} in the curve; expected one of {', '.join(names)}"
+            )
     mine, all_data = (curve[curve["policy"] == name] for name in (policy, ALL_DATA))
     errors = mine.pivot(index="repeat", columns="budget", values="error")
     best = all_data.groupby("repeat")["error"].first()
@@ -171,7 +170,7 @@ def _antitonic(means: Float[np.ndarray, "draw budget"]) -> Float[np.ndarray, "dr
 def _crossings(
     budgets: Float[np.ndarray, " budget"], gaps: Float[np.ndarray, "draw budget"], within: float
 ) -> Float[np.ndarray, " draw"]:
-    """Where each sequence first is at the tolerance, infinite if nowhere."""
+    """The budget at which each sequence first reaches the tolerance; infinite if none does."""
     at = np.argmax(gaps <= within, axis=1)
     is_reached = (gaps <= within).any(axis=1)
     found = np.full(len(gaps), np.inf)
@@ -186,7 +185,7 @@ def _crossings(
 
 
 def _gain_of_rows(half: pd.DataFrame, best: pd.Series) -> float:
-    """How much better all data are than all data of half the rows."""
+    """How much lower the error of all data is than that of all data of half the rows."""
     errors = half[half["policy"] == ALL_DATA].groupby("repeat")["error"].first()
     return float(errors.mean() - best.mean())
 
@@ -203,12 +202,12 @@ def _verdict(
     if half_width > within:
         return "pilot too small", (
             f"at the largest budget the gap to the best is only known to ±{half_width:.3f}, which "
-            f"is more than {within:g}: more repeats, or more rows, are needed"
+            f"is more than {within:g}: more repeats or more rows are needed"
         )
     if gain_of_rows > within:
         return "pilot too small", (
             f"the best classifier of half the rows is worse by {gain_of_rows:.3f}, which is more "
-            f"than {within:g}: with more rows the best would be better than it seems here"
+            f"than {within:g}: with more rows, the best would be better than it seems here"
         )
     if not np.isfinite(budget):
         return "not reached", (

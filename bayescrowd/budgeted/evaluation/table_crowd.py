@@ -1,6 +1,6 @@
-"""A crowd played from a labelled table: what workers would have answered.
+"""A simulated crowd that answers from a labelled table.
 
-Labels are drawn for every cell at once, so that all policies meet the same noise and, class by
+The labels of all cells are drawn at once, so that all policies meet the same noise and, class by
 class and feature by feature, the same instances in the same order.
 """
 
@@ -18,6 +18,7 @@ from bayescrowd.budgeted.space import CodedTable, FeatureSpace
 __all__ = ["Noise", "TableCrowd", "check_classes", "noisy_labels"]
 
 Noise = Literal["none", "uniform", "biased"]
+"""What wrong labels look like; see `noisy_labels`."""
 
 
 def noisy_labels(
@@ -29,19 +30,19 @@ def noisy_labels(
     noise: Noise = "none",
     rate: float = 0.0,
 ) -> Int[np.ndarray, "row feature label"]:
-    """Labels of every cell, -1 where the cell is missing.
+    """Draw labels of every cell, -1 where the cell is missing.
 
     Args:
         rng: the source of randomness.
         values: the true values.
         n_values: number of values of each feature.
-        n_labels: labels of each cell.
+        n_labels: number of labels of each cell.
         noise: a wrong label is any other value ('uniform'), or always the value that follows the
-            true one, the first after the last ('biased'); 'none': all labels are true.
+            true one, where the first follows the last ('biased'). With 'none', all are true.
         rate: share of wrong labels.
 
     Raises:
-        ValueError: `noise` is unknown or `rate` no share.
+        ValueError: `noise` is unknown, or `rate` is not between 0 and 1.
     """
     if noise not in get_args(Noise):
         raise ValueError(f"noise={noise!r}: expected one of {', '.join(get_args(Noise))}")
@@ -57,13 +58,13 @@ def noisy_labels(
 
 
 class TableCrowd:
-    """Answers queries from a table; each (instance, feature) is labelled once.
+    """Answers queries from a table, labelling each feature of each instance at most once.
 
     Args:
-        space: whose codes the table is in.
+        space: the space in whose codes the table is.
         target: class of each row.
-        labels: labels of each cell, -1 where it is missing.
-        rng: draws the order in which the instances of a class are labelled.
+        labels: labels of each cell, -1 where the cell is missing.
+        rng: the source of the order in which the instances of a class are labelled.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class TableCrowd:
         self._n_asked: Counter[tuple[int, int]] = Counter()
 
     def answer(self, feature: Hashable, target: Hashable, n_labels: int) -> list[Hashable] | None:
-        """Labels of a feature on the next instance of a class; None when there is none left."""
+        """Labels of a feature of the next instance of a class; None if no instance is left."""
         pair = self._positions[feature], self._class_positions[target]
         if pair not in self._orders:
             self._orders[pair] = self._order(*pair)
@@ -96,7 +97,7 @@ class TableCrowd:
         return [values[code] for code in self._labels[row, pair[0], :n_labels].tolist()]
 
     def restart(self) -> None:
-        """Forget what was asked: the same questions have the same answers again."""
+        """Start over: the same questions get the same answers again."""
         self._n_asked.clear()
 
     def _order(self, f: int, y: int) -> Int[np.ndarray, " row"]:
@@ -106,7 +107,7 @@ class TableCrowd:
 
 
 def check_classes(space: FeatureSpace, table: CodedTable) -> None:
-    """Raise unless every class of the space has an instance in the table."""
+    """Raise ValueError unless every class of the space has an instance in the table."""
     present = np.bincount(table.target, minlength=space.n_classes)
     for name, n_rows in zip(space.classes, present, strict=True):
         if n_rows == 0:

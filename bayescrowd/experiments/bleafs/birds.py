@@ -1,14 +1,14 @@
 """One bird species against its kin, from attributes that workers label (Nushi et al. 2016).
 
-As in the paper, the task is to tell a species from others of its category, and the candidates are
-the most informative attributes, as many as may be selected, and others drawn at random, 20 in all.
-Images of the species and of its kin are equally many, so that guessing errs on one half.
+As in the paper, the task is to tell a species from others of its category. There are 20 candidate
+attributes: the most informative ones, as many as may be selected, and others drawn at random. There
+are as many images of the species as of its kin, so that guessing is wrong half of the time.
 
-Where workers' labels are not at hand, images are simulated from the published rates: an image shows
-an attribute with the probability that its species' labels said yes, and a worker disagrees with
-what the image shows with a probability of 3 to 10 %, drawn per attribute, which is the disagreement
-that the paper measures. Attributes are independent given the species here, as naive Bayes assumes,
-and in photographs they are not.
+Where workers' labels are not available, images are simulated from the published rates: an image
+shows an attribute with the probability that labels of its species said yes, and a worker disagrees
+with what the image shows with a probability of 3 to 10 %, drawn per attribute, which is the
+disagreement that the paper measures. In the simulation attributes are independent given the
+species, as naive Bayes assumes; in photographs they are not.
 """
 
 from __future__ import annotations
@@ -20,26 +20,32 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy.special import entr
 
+from bayescrowd.budgeted.evaluation.paired_runs import Problem
 from bayescrowd.budgeted.space import CodedTable, FeatureSpace
 from bayescrowd.datasets import cub_birds
-from bayescrowd.experiments.bleafs.runs import Problem
 
 __all__ = ["N_CANDIDATES", "N_LABELS", "information_of", "real_birds", "simulated_birds"]
 
 N_CANDIDATES = 20
+"""Number of attributes that may be asked about."""
+
 N_LABELS = 5
+"""Number of workers' labels of each attribute of an image."""
+
 N_IMAGES = 300
-"""Simulated images of either class."""
+"""Number of simulated images of each class."""
+
 LEAST_DISAGREEMENT, MOST_DISAGREEMENT = 0.03, 0.10
+"""Range of the probability that a worker disagrees with what a simulated image shows."""
 
 
 def simulated_birds(species: str, *, n_best: int, seed: int) -> Problem:
     """A species against its kin, simulated from the published rates.
 
     Args:
-        species: its name, such as 'Chipping Sparrow'.
-        n_best: candidates that are the most informative ones.
-        seed: of the other candidates, the images and the labels.
+        species: name of the species, such as 'Chipping Sparrow'.
+        n_best: number of candidates that are the most informative attributes.
+        seed: seed of the other candidates, the images and the labels.
     """
     rng = np.random.default_rng([seed, 200])
     ours, theirs = _rates(species)
@@ -59,7 +65,7 @@ def simulated_birds(species: str, *, n_best: int, seed: int) -> Problem:
 
 
 def real_birds(species: str, *, n_best: int, seed: int) -> Problem:
-    """The same from labels of single workers; cells with fewer than five labels are missing."""
+    """The same from workers' labels; a cell with fewer than `N_LABELS` labels is missing."""
     rng = np.random.default_rng([seed, 201])
     labels = _worker_labels(species)
     means = labels.groupby(["species", "attribute"])["present"].mean().unstack("attribute")
@@ -89,7 +95,7 @@ def real_birds(species: str, *, n_best: int, seed: int) -> Problem:
 def information_of(
     ours: Float[pd.Series, " attribute"], theirs: Float[pd.Series, " attribute"]
 ) -> pd.Series:
-    """What each attribute alone tells of two equally frequent classes, in nats, given its rates.
+    """Information of each attribute about two equally frequent classes, in nats, given its rates.
 
     Examples:
         >>> import pandas as pd
@@ -114,7 +120,7 @@ def _candidates(rng: np.random.Generator, information: pd.Series, n_best: int) -
 
 
 def _rates(species: str) -> tuple[pd.Series, pd.DataFrame]:
-    """Rates of a species, and of the others of its category."""
+    """Rates of a species, and of the other species of its category."""
     rates, family = _published()
     kin = (family == family[species]) & (family.index != species)
     ours = rates[rates.index == species].iloc[0]

@@ -1,10 +1,10 @@
-"""Credibility of a parameter, and the thresholds B-LEAFS sets on it (Nushi et al. 2016, figure 4).
+"""Credibility of a parameter and the thresholds of B-LEAFS (Nushi et al. 2016, figure 4).
 
 The figure shows two beta distributions around one half, and the mass within epsilon = .05 of the
-mean: the more observations, the more mass. Their parameters are not printed; here the mass grows
-with the number of observations, all of a binary feature and one class, half of them positive. Below
-are the thresholds that the paper derives from B/N and B/K observations, for nursery with B = 200
-and K = 4: they show that the printed rule (delta_U - delta_L) / 2 cannot be meant.
+mean: the more observations, the more mass. Their parameters are not printed; here the mass is shown
+against the number of observations of a binary feature and one class, half of them positive. The
+thresholds that the paper derives from B/N and B/K observations are computed for nursery with
+B = 200 and K = 4: they show that the printed rule (delta_U - delta_L) / 2 cannot be meant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayescrowd.budgeted.beliefs.credibility import (
     delta_of,
     thresholds,
 )
-from bayescrowd.experiments.bleafs.runs import loaded_problem
+from bayescrowd.experiments.bleafs.runs import load_problem
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
 from bayescrowd.experiments.engine.outcome import Outcome
 from bayescrowd.plots.canvas import BLUE, ORANGE, tidy
@@ -30,9 +30,13 @@ from bayescrowd.plots.canvas import BLUE, ORANGE, tidy
 __all__ = ["EXPERIMENT", "OBSERVATIONS", "mass"]
 
 EPSILON = 0.05
+"""Half width of the interval around the mean."""
+
 OBSERVATIONS = (0, 8, 18, 38, 98, 198, 398, 998)
+"""Numbers of observations at which the credibility is measured."""
+
 SHOWN = (8, 98)
-"""The two that are drawn: Beta(5, 5) and Beta(50, 50)."""
+"""The two numbers of observations that are drawn, as Beta(5, 5) and Beta(50, 50)."""
 
 BUDGET, N_FEATURES = 200, 4
 _GROWTH, _LIMITS = "binary feature", "thresholds on nursery"
@@ -50,7 +54,7 @@ def mass(n: int) -> float:
 
 
 def _limits() -> Thresholds:
-    space = loaded_problem("nursery").space
+    space = load_problem("nursery").space
     return thresholds(space, budget=BUDGET, n_features=N_FEATURES, epsilon=EPSILON)
 
 
@@ -84,8 +88,8 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
         Claim(
             "delta = (delta_U - delta_L) / 2 can be satisfied",
             min(rows["printed"]) > 0,
-            f"it is {min(rows['printed']):.3f} to {max(rows['printed']):.3f}, and credibility at "
-            "most 1: the midpoint (delta_L + delta_U) / 2 must be meant",
+            f"it is {min(rows['printed']):.3f} to {max(rows['printed']):.3f}, and credibility is "
+            "at most 1: the midpoint (delta_L + delta_U) / 2 must be meant",
         ),
     ]
 
@@ -98,8 +102,8 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
         a = 1 + n / 2
         density = beta.pdf(places, a, a)
         near = np.abs(places - 0.5) <= EPSILON
-        told = f"Beta({a:g}, {a:g}): {mass(n):.2f} within ±{EPSILON}"
-        left.plot(places, density, color=colour, linestyle=dashes, label=told)
+        label = f"Beta({a:g}, {a:g}): {mass(n):.2f} within ±{EPSILON}"
+        left.plot(places, density, color=colour, linestyle=dashes, label=label)
         left.fill_between(places[near], density[near], color=colour, alpha=0.25, linewidth=0)
     left.set_ylim(0, 11)
     left.legend(frameon=False, fontsize="small", loc="upper left")

@@ -1,124 +1,109 @@
-"""What the experiments on budgeted learning share: tables, policies, one run, curves drawn.
+"""What the experiments on budgeted learning share: problems, policies, runs, claims and pictures.
 
-A run splits a table at random, four fifths for training as in Nushi et al. 2016, plays one policy
-against a crowd that answers from the training rows, and counts errors on the test rows. The seed
-decides the split, the noise, the order of the instances and the policy's own draws, and it alone:
-runs of several policies with one seed are paired. The order of the features is drawn anew for each
-seed, so that no policy profits from the order of the columns.
+Every run is one of `bayescrowd.budgeted.evaluation.paired_runs`, with four fifths of the rows for
+training as in Nushi et al. 2016. The seed alone decides the split, the noise, the order of the
+instances, the order of the features and the policy's own draws, so that runs of several policies
+with the same seed are paired, and no policy profits from the order of the columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayescrowd.budgeted.classifier import Classifier
-from bayescrowd.budgeted.evaluation.simulation import classification_error, learn_from_all, play
-from bayescrowd.budgeted.evaluation.table_crowd import Noise, TableCrowd, noisy_labels
+from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
+from bayescrowd.budgeted.evaluation.paired_runs import (
+    Factory,
+    Problem,
+    Run,
+    run_on_all_data,
+    run_policy,
+    split_problem,
+)
+from bayescrowd.budgeted.evaluation.table_crowd import Noise
 from bayescrowd.budgeted.policies.baselines import BiasedRobin, RoundRobin, TsGreedy
 from bayescrowd.budgeted.policies.bleafs import BLeafs
 from bayescrowd.budgeted.policies.lookahead import BudgetedSelection
-from bayescrowd.budgeted.policy import Policy
-from bayescrowd.budgeted.space import CodedTable, FeatureSpace
+from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.datasets.registry import load_table
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim
 from bayescrowd.experiments.engine.outcome import Outcome
-from bayescrowd.plots.budget import line_style
 from bayescrowd.plots.canvas import BLUE, GREY, PURPLE, tidy
+from bayescrowd.plots.policy_lines import line_style
 
 __all__ = [
-    "ALL_DATA",
+    "BASELINES",
     "BLEAFS",
     "N_SEEDS",
     "OURS",
     "POLICIES",
-    "RIVALS",
-    "Problem",
-    "Run",
-    "all_data_run",
-    "best_of",
+    "Comparison",
+    "Labelling",
     "close_to",
+    "compare_with_best",
     "draw_curve",
     "draw_errors",
     "draw_observations",
+    "draw_policy_legend",
     "features_by_number",
-    "legend_of",
-    "loaded_problem",
+    "load_problem",
     "mean_error",
-    "paired",
+    "measure_run",
+    "paired_difference",
     "panel",
-    "policy_run",
     "settings_of",
 ]
 
 N_SEEDS = 64
-"""The paper repeats 16 times, which cannot separate the policies."""
+"""Number of paired runs; the paper's 16 repeats cannot separate the policies."""
 
 LEAST_SEEDS = 8
-"""With fewer, standard errors say nothing."""
+"""With fewer seeds than this, standard errors say nothing."""
 
 TRAIN_SHARE = 0.8
+"""Share of the rows that are for training, as in the paper."""
 
-ALL_DATA = "all data"
 BLEAFS, OURS = "B-LEAFS", "BudgetedSelection"
-RIVALS = ("RoundRobin", "BiasedRobin", "TsGreedy")
 
-POLICIES: dict[str, Callable[..., Policy]] = {
+BASELINES = ("RoundRobin", "BiasedRobin", "TsGreedy")
+"""The policies with which the paper compares B-LEAFS."""
+
+POLICIES: dict[str, Factory] = {
     "RoundRobin": RoundRobin,
     "BiasedRobin": BiasedRobin,
     "TsGreedy": TsGreedy,
     BLEAFS: BLeafs,
     OURS: BudgetedSelection,
 }
-"""The paper's four, with its settings, and this package's default."""
+"""The paper's four policies, with its settings, and this package's default."""
 
 
-class Problem(NamedTuple):
-    """A labelled table to be learned under budget."""
+class Labelling(NamedTuple):
+    """How labels come about, and the model that reads them."""
 
-    space: FeatureSpace
-    """Its features and classes."""
-    table: CodedTable
-    """Its rows, in the space's codes."""
-    labels: Int[np.ndarray, "row feature label"] | None
-    """What workers said of each cell, -1 for nothing; None if labels are simulated from values."""
-
-
-class Run(NamedTuple):
-    """What one policy came to."""
-
-    error: float
-    """Share of test rows classified wrongly."""
-    spent: float
-    """Labels bought."""
-    selected: tuple[Hashable, ...]
-    """The features that the classifier uses, the first chosen first."""
-    observations: dict[Hashable, int]
-    """Observations of each feature; empty for all data."""
+    model: str = "naive_bayes"
+    """How labels depend on the class."""
+    n_labels: int = 1
+    """Number of labels per observation (W), in training and test."""
+    noise: Noise = "none"
+    """What wrong labels look like, where labels are simulated."""
+    rate: float = 0.0
+    """Share of wrong labels, where labels are simulated."""
 
 
-class _Split(NamedTuple):
-    """A problem, divided; positions of classes are those of `space`, -1 for one not trained on."""
-
-    space: FeatureSpace
-    train_target: Int[np.ndarray, " row"]
-    train_labels: Int[np.ndarray, "row feature label"]
-    test_target: Int[np.ndarray, " test"]
-    test_labels: Int[np.ndarray, "test feature label"]
-    crowd_rng: np.random.Generator
-    policy_seed: int
+ONE_TRUE_LABEL = Labelling()
+"""One label per observation, all of them true, read by naive Bayes."""
 
 
 @cache
-def loaded_problem(name: str) -> Problem:
-    """A published table without its incomplete rows, read once."""
+def load_problem(name: str) -> Problem:
+    """Load a published table without its incomplete rows; it is read once."""
     table = load_table(name)
     whole = table.features.notna().all(axis=1)
     table = table._replace(features=table.features[whole], target=table.target[whole])
@@ -126,133 +111,84 @@ def loaded_problem(name: str) -> Problem:
     return Problem(space, space.code(table), labels=None)
 
 
-def policy_run(
+def measure_run(
     problem: Problem,
-    make: Callable[..., Policy],
+    name: str,
     *,
     budget: float,
     n_features: int,
     seed: int,
-    model: str = "naive_bayes",
-    n_labels: int = 1,
-    noise: Noise = "none",
-    rate: float = 0.0,
+    labelling: Labelling = ONE_TRUE_LABEL,
+    policies: Mapping[str, Factory] = POLICIES,
 ) -> Run:
-    """Play a policy to its end, and score its classifier.
+    """Play a policy to its end on the split that the seed decides, and score its classifier.
 
     Args:
         problem: what to learn.
-        make: makes the policy.
-        budget: labels that may be bought (B).
-        n_features: features of the classifier (K).
-        seed: of everything.
-        model: how labels depend on the class.
-        n_labels: labels per observation (W), in training and test.
-        noise: what wrong labels look like, where labels are simulated.
-        rate: share of wrong labels.
+        name: name of the policy; `ALL_DATA` learns from all labels of the training rows.
+        budget: number of labels that may be bought (B), unless the run is on all data.
+        n_features: number of features of the classifier (K).
+        seed: seed of the split, the noise, the crowd and the policy.
+        labelling: how labels come about, and the model that reads them.
+        policies: what makes each policy, by name.
     """
-    split = _split(problem, seed, n_labels=n_labels, noise=noise, rate=rate)
-    policy = make(
-        split.space,
-        budget,
-        n_features,
-        model=model,
-        labels_per_query=n_labels,
-        seed=split.policy_seed,
+    split = split_problem(
+        problem,
+        np.random.SeedSequence(seed),
+        train_share=TRAIN_SHARE,
+        n_labels=labelling.n_labels,
+        noise=labelling.noise,
+        rate=labelling.rate,
     )
-    crowd = TableCrowd(split.space, split.train_target, split.train_labels, split.crowd_rng)
-    play(policy, crowd)
-    result = policy.result()
-    observations = result.spending["observations"]
-    return Run(
-        error=_error(split, result.classifier),
-        spent=result.spent,
-        selected=result.selected,
-        observations={name: int(n) for name, n in observations.items()},
-    )
-
-
-def all_data_run(
-    problem: Problem,
-    *,
-    n_features: int,
-    seed: int,
-    model: str = "naive_bayes",
-    n_labels: int = 1,
-    noise: Noise = "none",
-    rate: float = 0.0,
-) -> Run:
-    """Learn from all labels of the training rows; the features are selected greedily."""
-    split = _split(problem, seed, n_labels=n_labels, noise=noise, rate=rate)
-    (classifier,) = learn_from_all(
-        split.space, split.train_target, split.train_labels, [n_features], model=model
-    )
-    return Run(
-        error=_error(split, classifier),
-        spent=float((split.train_labels >= 0).sum()),
-        selected=classifier.features,
-        observations={},
-    )
-
-
-def _error(split: _Split, classifier: Classifier) -> float:
-    return classification_error(classifier, split.space, split.test_target, split.test_labels)
-
-
-def _split(problem: Problem, seed: int, *, n_labels: int, noise: Noise, rate: float) -> _Split:
-    rng_split, rng_noise, rng_crowd = map(
-        np.random.default_rng, np.random.SeedSequence(seed).spawn(3)
-    )
-    values, target = problem.table
-    labels = problem.labels
-    if labels is None:
-        labels = noisy_labels(
-            rng_noise, values, problem.space.n_values, n_labels=n_labels, noise=noise, rate=rate
-        )
-    order = rng_split.permutation(len(target))
-    n_train = round(TRAIN_SHARE * len(target))
-    train, test = order[:n_train], order[n_train:]
-    counts = np.bincount(target[train], minlength=problem.space.n_classes)
-    seen = np.flatnonzero(counts)
-    position = np.full(len(counts), -1)
-    position[seen] = np.arange(len(seen))
-    classes = [problem.space.classes[y] for y in seen.tolist()]
-    return _Split(
-        space=replace(problem.space, classes=classes, prior=counts[seen] / counts.sum()),
-        train_target=position[target[train]],
-        train_labels=labels[train, :, :n_labels],
-        test_target=position[target[test]],
-        test_labels=labels[test, :, :n_labels],
-        crowd_rng=rng_crowd,
-        policy_seed=int(rng_split.integers(2**31)),
-    )
+    model = labelling.model
+    if name == ALL_DATA:
+        (run,) = run_on_all_data(split, [n_features], model=model)
+        return run
+    return run_policy(split, policies[name], budget=budget, n_features=n_features, model=model)
 
 
 def settings_of(name: str, **particulars: Any) -> str:
-    """What a run of a policy depends on, in words, defaults written out."""
-    told = ", ".join(f"{option}={value!r}" for option, value in particulars.items())
+    """What a run of a policy depends on, in words, with its defaults written out."""
+    settings = ", ".join(f"{option}={value!r}" for option, value in particulars.items())
     options = ""
     if name.startswith(BLEAFS):
         options = " (unless named: midpoint delta, epsilon .05, carry, last draw, no revisit)"
     elif name == OURS:
         options = " (any target, never stops early)"
-    return f"{name}{options}, prior strength 1; {TRAIN_SHARE:.0%} of the rows for training; {told}"
+    return (
+        f"{name}{options}, prior strength 1; {TRAIN_SHARE:.0%} of the rows for training; {settings}"
+    )
 
 
-# -- what came out ----------------------------------------------------------------------------
+# -- outcomes ---------------------------------------------------------------------------------
 
 
-def paired(one: Outcome, other: Outcome) -> tuple[float, float]:
-    """Mean of the first less the second over the same seeds, and its standard error."""
+def paired_difference(one: Outcome, other: Outcome) -> tuple[float, float]:
+    """Mean of the first minus the second over the same seeds, and its standard error."""
     difference = np.array(one.values) - np.array(other.values)
     n = len(difference)
     spread = float(difference.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
     return float(difference.mean()), spread
 
 
-def best_of(outcomes: Mapping[str, Outcome]) -> str:
-    """Name of the least mean."""
-    return min(outcomes, key=lambda name: outcomes[name].measured)
+class Comparison(NamedTuple):
+    """An outcome compared with the best of several others, seed by seed."""
+
+    best: str
+    """Name of the other outcome with the lowest mean."""
+    difference: float
+    """Mean of the outcome minus that of the best."""
+    spread: float
+    """Standard error of the difference."""
+
+    def __str__(self) -> str:
+        return f"{self.difference:+.3f}±{self.spread:.3f}"
+
+
+def compare_with_best(one: Outcome, others: Mapping[str, Outcome]) -> Comparison:
+    """Compare an outcome with the one of the others that has the lowest mean."""
+    best = min(others, key=lambda name: others[name].measured)
+    return Comparison(best, *paired_difference(one, others[best]))
 
 
 def close_to(
@@ -263,37 +199,37 @@ def close_to(
     n_reference: int = N_SEEDS,
     tolerance: float | None = None,
 ) -> list[Claim]:
-    """Whether means agree with those of another implementation on splits of its own.
+    """Claim that means agree with those of another implementation on splits of its own.
 
     Args:
         text: what is claimed.
-        outcomes: the means here.
-        reference: those of the other one, in the same order.
-        n_reference: splits of the other one.
+        outcomes: the outcomes here.
+        reference: the means of the other implementation, in the same order.
+        n_reference: number of splits of the other implementation.
         tolerance: largest difference; two standard errors of the difference if None.
 
     Returns:
-        The claim; nothing with fewer than `LEAST_SEEDS` seeds, which could not decide it.
+        The claim; none with fewer than `LEAST_SEEDS` seeds, which could not decide it.
     """
     n_seeds = len(outcomes[0].values)
     if n_seeds < LEAST_SEEDS:
         return []
-    told, holds = [], True
+    found, holds = [], True
     both = np.sqrt(1 + n_seeds / n_reference)
     for outcome, expected in zip(outcomes, reference, strict=True):
         allowed = 2 * both * outcome.standard_error if tolerance is None else tolerance
         holds &= bool(abs(outcome.measured - expected) <= allowed)
-        told.append(f"{outcome.measured:.3f} and {expected:.3f}")
-    return [Claim(text, holds, ", ".join(told))]
+        found.append(f"{outcome.measured:.3f} and {expected:.3f}")
+    return [Claim(text, holds, ", ".join(found))]
 
 
 def mean_error(id_: CellId, part: str) -> Cell:
-    """A cell for the test error of a policy, of which the paper prints no number."""
+    """A cell for the test error of a policy, for which the paper prints no number."""
     return Cell(id_, part, published=None, unit="", decimals=3, n_items=None, reason=None)
 
 
 def draw_curve(ax: Axes, name: str, points: Sequence[float], outcomes: Sequence[Outcome]) -> None:
-    """A mean per point, with a band of one standard error."""
+    """Draw the mean at each point, with a band of one standard error."""
     style = line_style(name)
     means = np.array([outcome.measured for outcome in outcomes])
     errors = np.nan_to_num([outcome.standard_error for outcome in outcomes])
@@ -306,7 +242,7 @@ def draw_curve(ax: Axes, name: str, points: Sequence[float], outcomes: Sequence[
 def draw_observations(
     ax: Axes, features: Sequence[str], outcomes: Sequence[Outcome], published: Sequence[int]
 ) -> Axes:
-    """Mean observations of each feature beside those of the paper's single run."""
+    """Draw the mean observations of each feature beside those of the paper's single run."""
     places = np.arange(len(features))
     ax.bar(places - 0.2, [o.measured for o in outcomes], 0.38, color=BLUE, label="mean here")
     ax.bar(
@@ -318,7 +254,7 @@ def draw_observations(
 
 
 def draw_errors(ax: Axes, outcomes: Mapping[str, Outcome]) -> Axes:
-    """Mean errors with standard errors, one row each, and published ones where there are any."""
+    """Draw mean errors with standard errors, one row each, beside the published ones."""
     places = np.arange(len(outcomes))
     means = [outcome.measured for outcome in outcomes.values()]
     spread = np.nan_to_num([outcome.standard_error for outcome in outcomes.values()])
@@ -334,18 +270,20 @@ def draw_errors(ax: Axes, outcomes: Mapping[str, Outcome]) -> Axes:
     return tidy(ax, title="Test error", xlabel="test error ± standard error", ylabel="")
 
 
-def legend_of(names: Sequence[str]) -> list[Line2D]:
-    """Handles for a legend that several panels share."""
-    return [Line2D([], [], label=name, markersize=4, **line_style(name)) for name in names]
+def draw_policy_legend(figure: Figure) -> None:
+    """Draw a legend of all policies and all data, which the panels of a figure share."""
+    names = [*POLICIES, ALL_DATA]
+    handles = [Line2D([], [], label=name, markersize=4, **line_style(name)) for name in names]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(names), frameon=False)
 
 
 def panel(ax: Axes, title: str, xlabel: str) -> Axes:
-    """Words and scales of one panel of error curves."""
+    """Set the labels and scales of one panel of error curves."""
     ax.set_ylim(bottom=0)
     ax.grid(axis="y", color="#EEEEEE")
     return tidy(ax, title=title, xlabel=xlabel, ylabel="test error ± standard error")
 
 
 def features_by_number(space: FeatureSpace) -> dict[Hashable, str]:
-    """X1, X2, ... as the paper calls the features, by name."""
+    """What the paper calls each feature (X1, X2, ...), by name."""
     return {name: f"X{place}" for place, name in enumerate(space.names, start=1)}

@@ -1,11 +1,11 @@
 """A run of all policies on breast-cancer, B = 100 and K = 2 (Nushi et al. 2016, table 2).
 
-The paper shows a single run of each; here are means over paired runs. The published runs of
-RoundRobin, BiasedRobin and TsGreedy could be among those here. That of B-LEAFS could not: it asks
-45 and 38 times about two features, while the second most observed feature has at most 37
-observations in 64 runs under each of 18 readings (delta midpoint, upper or printed; leftovers
-carried or not; as printed, with revisiting, and with revisiting and picking). Its error is reached
-by one run in 64.
+The paper shows a single run of each policy; this module measures means over paired runs. The
+published runs of RoundRobin, BiasedRobin and TsGreedy could be among those measured here. That of
+B-LEAFS could not: it asks 45 and 38 times about two features, while the second most observed
+feature has at most 37 observations in 64 runs under each of 18 readings (delta midpoint, upper or
+printed; leftovers carried over or not; as printed, with revisiting, and with revisiting and
+picking). One run in 64 reaches its error.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
+from bayescrowd.budgeted.evaluation.paired_runs import Run
 from bayescrowd.experiments.bleafs.runs import (
-    ALL_DATA,
+    BASELINES,
     BLEAFS,
     N_SEEDS,
     OURS,
     POLICIES,
-    RIVALS,
-    Run,
-    all_data_run,
-    best_of,
     close_to,
+    compare_with_best,
     draw_errors,
     draw_observations,
     features_by_number,
-    loaded_problem,
-    paired,
-    policy_run,
+    load_problem,
+    measure_run,
     settings_of,
 )
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
@@ -49,26 +47,24 @@ PUBLISHED: dict[str, tuple[float, tuple[int, ...]]] = {
     BLEAFS: (0.05, (1, 45, 10, 0, 2, 38, 2, 1, 0)),
     ALL_DATA: (0.04, ()),
 }
-"""Error and observations of each feature, in one run."""
+"""Published error and number of observations of each feature, in one run of each policy."""
 
 REFERENCE = {"RoundRobin": 0.133, "BiasedRobin": 0.102, "TsGreedy": 0.108, BLEAFS: 0.155}
 """Mean errors of an independent implementation, 64 splits."""
 
 ERROR, SPENT, HAS_X2, OPTIMUM = "error", "spent", "has X2", "{2,3}"
-_ONE_RUN = "the paper shows one run, here are means"
+_ONE_RUN = "the paper shows one run, these are means"
 _NO_READING = "no run under any reading of the algorithm observes two features 45 and 38 times"
 
 
 def _measure(part: str, seed: int) -> dict[CellId, float]:
-    problem = loaded_problem("breast-cancer")
-    if part == ALL_DATA:
-        return _values(part, all_data_run(problem, n_features=N_FEATURES, seed=seed))
-    run = policy_run(problem, POLICIES[part], budget=BUDGET, n_features=N_FEATURES, seed=seed)
+    problem = load_problem("breast-cancer")
+    run = measure_run(problem, part, budget=BUDGET, n_features=N_FEATURES, seed=seed)
     return _values(part, run)
 
 
 def _values(row: str, run: Run) -> dict[CellId, float]:
-    number = features_by_number(loaded_problem("breast-cancer").space)
+    number = features_by_number(load_problem("breast-cancer").space)
     selected = {number[name] for name in run.selected}
     values = {
         CellId(row, ERROR): run.error,
@@ -84,10 +80,9 @@ def _values(row: str, run: Run) -> dict[CellId, float]:
 def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
     results = {outcome.cell.id: outcome for outcome in outcomes}
     errors = {row: results[CellId(row, ERROR)] for row in (*POLICIES, ALL_DATA)}
-    rivals = {row: errors[row] for row in RIVALS}
-    best = best_of(rivals)
-    difference, spread = paired(errors[BLEAFS], rivals[best])
-    ours, ours_spread = paired(errors[OURS], rivals[best])
+    baselines = {row: errors[row] for row in BASELINES}
+    theirs = compare_with_best(errors[BLEAFS], baselines)
+    ours = compare_with_best(errors[OURS], baselines)
     optimum = results[CellId(ALL_DATA, OPTIMUM)].measured
     x2 = {row: results[CellId(row, HAS_X2)].measured for row in POLICIES}
     spent = {
@@ -98,8 +93,8 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
     claims = [
         Claim(
             "B-LEAFS has a lower error than the other three",
-            difference < 0,
-            f"{difference:+.3f}±{spread:.3f} against {best}; in single runs it has the published "
+            theirs.difference < 0,
+            f"{theirs} against {theirs.best}; in single runs it has the published "
             f"0.05 or less in {as_good:.0%}",
         ),
         Claim(
@@ -109,7 +104,7 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
         ),
         Claim(
             "B-LEAFS spends less on X9, the least informative feature, than the others",
-            all(spent[BLEAFS] < spent[row] for row in RIVALS),
+            all(spent[BLEAFS] < spent[row] for row in BASELINES),
             ", ".join(f"{row} {share:.1%}" for row, share in spent.items()),
         ),
         Claim(
@@ -119,8 +114,8 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
         ),
         Claim(
             "the default policy has a lower error than all four",
-            ours < 0 and errors[OURS].measured < errors[BLEAFS].measured,
-            f"{ours:+.3f}±{ours_spread:.3f} against {best}",
+            ours.difference < 0 and errors[OURS].measured < errors[BLEAFS].measured,
+            f"{ours} against {ours.best}",
         ),
         _single_runs(errors),
         *close_to(
@@ -135,21 +130,21 @@ def _claims(outcomes: Sequence[Outcome]) -> list[Claim]:
 
 
 def _single_runs(errors: Mapping[str, Outcome]) -> Claim:
-    """Whether the paper's single runs could be among those here."""
-    told, holds = [], True
+    """Claim that the paper's single runs could be among those measured here."""
+    ranges, holds = [], True
     for row, (published, _) in PUBLISHED.items():
         low, high = np.quantile(errors[row].values, [0.025, 0.975]).tolist()
         holds &= low - 0.005 <= published <= high + 0.005
-        told.append(f"{row} {published:.2f} and {low:.2f} to {high:.2f}")
+        ranges.append(f"{row} {published:.2f} and {low:.2f} to {high:.2f}")
     return Claim(
         "the published errors, of one run each, lie within the middle 95 % of the runs here",
         bool(holds),
-        ", ".join(told),
+        ", ".join(ranges),
     )
 
 
 def _draw(outcomes: Sequence[Outcome]) -> Figure:
-    """Observations of each feature by B-LEAFS, and all errors, beside the published runs."""
+    """Draw observations by B-LEAFS, and all errors, beside the published runs."""
     results = {outcome.cell.id: outcome for outcome in outcomes}
     figure = Figure(figsize=(11, 3.6), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -163,16 +158,16 @@ def _cells(row: str) -> list[Cell]:
     published, counts = PUBLISHED.get(row, (None, ()))
     cells = [Cell(CellId(row, ERROR), row, published, "", 2, None, _ONE_RUN)]
     for column in (HAS_X2, OPTIMUM):
-        told = 100 if row == ALL_DATA else None
-        cells.append(Cell(CellId(row, column), row, told, "%", 0, None, None))
+        share = 100 if row == ALL_DATA else None
+        cells.append(Cell(CellId(row, column), row, share, "%", 0, None, None))
     if row == ALL_DATA:
         return cells
     spent = None if row == OURS else sum(counts)
     reason = _NO_READING if row == BLEAFS else _ONE_RUN
     cells.append(Cell(CellId(row, SPENT), row, spent, "labels", 0, None, reason))
     for place, feature in enumerate(FEATURES):
-        told = counts[place] if counts else None
-        cells.append(Cell(CellId(row, f"n({feature})"), row, told, "", 0, None, reason))
+        count = counts[place] if counts else None
+        cells.append(Cell(CellId(row, f"n({feature})"), row, count, "", 0, None, reason))
     return cells
 
 
@@ -195,7 +190,7 @@ EXPERIMENT = Experiment(
     notes=(
         "has X2 and {2,3} are shares of the runs in %; n(Xi) counts observations. The 16 rows with",
         "a missing value are left out. B-LEAFS leaves unspent what it does not need for",
-        f"credibility. {OURS} is this package's default, and not in the paper.",
+        f"credibility. {OURS} is this package's default and is not in the paper.",
     ),
     average="mean",
 )

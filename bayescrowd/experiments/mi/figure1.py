@@ -20,7 +20,7 @@ from scipy.special import xlogy
 
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
 from bayescrowd.experiments.engine.outcome import Outcome
-from bayescrowd.plots.canvas import tidy
+from bayescrowd.plots.canvas import PALE, tidy
 
 __all__ = [
     "EXPERIMENT",
@@ -172,8 +172,8 @@ def _draw(outcomes: Sequence[Outcome]) -> Figure:
     lines = plane.contour(across, along, nats, levels=[0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
     plane.clabel(lines, fontsize=7)
     plane.plot(SADDLE, SADDLE, "o", color="red", label="saddle; no information on grey lines")
-    plane.axvline(SADDLE, color="#BBBBBB", linewidth=0.8)
-    plane.axhline(SADDLE, color="#BBBBBB", linewidth=0.8)
+    plane.axvline(SADDLE, color=PALE, linewidth=0.8)
+    plane.axhline(SADDLE, color=PALE, linewidth=0.8)
     plane.set_aspect("equal")
     plane.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), fontsize="small", frameon=False)
     tidy(plane, title="Mutual information in nats", xlabel="$p_i$", ylabel="$p_j$")

@@ -16,7 +16,7 @@ import bayescrowd as bc
 from bayescrowd.budgeted.beliefs import access_path as module
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief, log_predictive, multisets
 from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
-from bayescrowd.budgeted.evaluation.simulation import classification_error, learn_from_all
+from bayescrowd.budgeted.evaluation.paired_runs import Problem, run_on_all_data, split_problem
 from bayescrowd.models import access_path
 from bayescrowd.posterior import gibbs
 from bayescrowd.posterior.conditionals.access_path_sweep import Tables
@@ -504,28 +504,17 @@ def test_bad_input_spends_nothing():
 @pytest.mark.slow
 def test_all_data_of_the_published_noise(published):
     """Figure 6a's all-data error of .247 +- .01, at 30 % noise, on one split of nursery."""
-    from bayescrowd.budgeted.evaluation import curve
-
     table = published("nursery")
     space = bc.FeatureSpace.from_table(table)
-    setting = curve._Setting(
-        space=space,
-        table=space.code(table),
-        factories={},
-        budgets=(1000.0,),
-        sizes=(2,),
-        model="access_path",
-        labels_per_query=5,
+    split = split_problem(
+        Problem(space, space.code(table), labels=None),
+        np.random.SeedSequence([0, 0]),
+        train_share=0.8,
+        n_labels=5,
         noise="uniform",
         rate=0.3,
-        train_share=0.8,
-        seed=0,
     )
-    part = curve._part(setting, 0)
-    (classifier,) = learn_from_all(
-        part.space, part.train_target, part.train_labels, [2], model="access_path"
-    )
-    error = classification_error(classifier, part.space, part.test_target, part.test_labels)
-    assert {*classifier.features} == {"health", "has_nurs"}
+    (run,) = run_on_all_data(split, [2], model="access_path")
+    assert {*run.selected} == {"health", "has_nurs"}
     # 2,592 test rows: a standard error of .0085, three of them and the notes' .01
-    assert error == pytest.approx(0.247, abs=0.01 + 3 * 0.0085)
+    assert run.error == pytest.approx(0.247, abs=0.01 + 3 * 0.0085)

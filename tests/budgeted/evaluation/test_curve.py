@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.budgeted.evaluation import curve as curve_module
-from bayescrowd.budgeted.evaluation.curve import ALL_DATA, curve_means, paired_differences
-from bayescrowd.budgeted.evaluation.simulation import learn_from_all
+from bayescrowd.budgeted.evaluation import paired_runs
+from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA, curve_means, paired_differences
+from bayescrowd.budgeted.evaluation.paired_runs import learn_from_all
 
 
 def run(birds, policies=(bc.RoundRobin, bc.TsGreedy), **options):
@@ -36,7 +36,7 @@ def test_all_data_are_learned_once_per_repeat(birds, monkeypatch):
         sizes.append(arguments[3])
         return learn_from_all(*arguments, **options)
 
-    monkeypatch.setattr(curve_module, "learn_from_all", counted)
+    monkeypatch.setattr(paired_runs, "learn_from_all", counted)
     both = run(birds, {}, all_data=True, n_features=[2, 1])
     assert sizes == [(2, 1)] * 3
     for k in (1, 2):

@@ -88,7 +88,7 @@ def test_crossings_of_several():
     ("options", "message"),
     [
         ({"within": 0.0}, "within=0.0: expected a number between 0 and 1"),
-        ({"policy": "yours"}, "no policy 'yours' in the curve, which has mine, all data"),
+        ({"policy": "yours"}, "no policy 'yours' in the curve; expected one of mine, all data"),
     ],
 )
 def test_refused(options, message):

@@ -74,7 +74,7 @@ def test_a_small_table_runs_out(birds):
 
 BAD = [
     (lambda t: t[t["kind"] != "owl"], {}, "class 'owl' has no instance"),
-    (lambda t: t.assign(kind="emu"), {}, "class 'emu' of the table is not of the space"),
+    (lambda t: t.assign(kind="emu"), {}, "column 'kind': 'emu' is not one of"),
     (lambda t: t.drop(columns="wing"), {}, "no column 'wing'"),
     (lambda t: t, {"rate": 1.5, "noise": "uniform"}, "rate=1.5"),
     (lambda t: t, {"batch": 0}, "batch=0"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bayescrowd import datasets
+from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
 from bayescrowd.budgeted.policies.bleafs import BLeafs, _ceilings
 from bayescrowd.datasets import cub_birds
 from bayescrowd.experiments.bleafs import (
@@ -20,13 +21,12 @@ from bayescrowd.experiments.bleafs import (
     table2,
 )
 from bayescrowd.experiments.bleafs.runs import (
-    ALL_DATA,
     BLEAFS,
     POLICIES,
-    all_data_run,
+    Labelling,
     features_by_number,
-    loaded_problem,
-    policy_run,
+    load_problem,
+    measure_run,
 )
 from bayescrowd.experiments.engine.experiment import CellId
 from bayescrowd.experiments.engine.journal import Record
@@ -46,7 +46,7 @@ MODULES = (
 def table(name):
     if not datasets.is_local(name):
         pytest.skip(f"{name} is not on this machine: set BAYESCROWD_DATA to a folder with it")
-    return loaded_problem(name)
+    return load_problem(name)
 
 
 def outcomes_with(experiment, value_of, n_seeds=8):
@@ -71,7 +71,10 @@ def outcomes_with(experiment, value_of, n_seeds=8):
 def test_all_data(name, n_features, chosen, error):
     problem = table(name)
     n_seeds = 8 if name == "nursery" else 24
-    runs = [all_data_run(problem, n_features=n_features, seed=seed) for seed in range(n_seeds)]
+    runs = [
+        measure_run(problem, ALL_DATA, budget=0, n_features=n_features, seed=seed)
+        for seed in range(n_seeds)
+    ]
     number = features_by_number(problem.space)
     assert all([number[f] for f in run.selected] == chosen for run in runs)
     # a split of nursery has 2,592 test rows: a standard error of .003 over 8 of them; one of
@@ -83,12 +86,12 @@ def test_all_data(name, n_features, chosen, error):
 def test_a_run_spends_what_it_says_and_is_repeated_by_its_seed():
     problem = table("breast-cancer")
     options = {"budget": 60, "n_features": 2, "seed": 4}
-    one, again = (policy_run(problem, POLICIES["TsGreedy"], **options) for _ in range(2))
+    one, again = (measure_run(problem, "TsGreedy", **options) for _ in range(2))
     assert one == again
     assert one.spent == sum(one.observations.values()) == 60
     assert len(set(one.selected)) == 2
-    noisy = policy_run(
-        problem, POLICIES["RoundRobin"], **options, n_labels=3, noise="uniform", rate=0.3
+    noisy = measure_run(
+        problem, "RoundRobin", **options, labelling=Labelling("naive_bayes", 3, "uniform", 0.3)
     )
     assert sum(noisy.observations.values()) == 20
 
@@ -99,10 +102,10 @@ def test_a_class_that_is_never_trained_on_counts_as_wrong():
     lost = next(
         seed
         for seed in range(200)
-        if len(all_data_run(problem, n_features=1, seed=seed).selected) == 1
+        if len(measure_run(problem, ALL_DATA, budget=0, n_features=1, seed=seed).selected) == 1
         and _n_trained(problem, seed, rare) == 0
     )
-    run = policy_run(problem, POLICIES["RoundRobin"], budget=40, n_features=1, seed=lost)
+    run = measure_run(problem, "RoundRobin", budget=40, n_features=1, seed=lost)
     assert 2 / 2592 <= run.error < 1
 
 
@@ -203,7 +206,9 @@ def test_no_reading_observes_two_features_as_often_as_table_2(delta, options):
     for carry in (True, False):
         make = partial(BLeafs, delta=delta, carry=carry, **options)
         for seed in range(64):
-            run = policy_run(problem, make, budget=100, n_features=2, seed=seed)
+            run = measure_run(
+                problem, BLEAFS, budget=100, n_features=2, seed=seed, policies={BLEAFS: make}
+            )
             assert sorted(run.observations.values())[-2] < published[-2] == 38
 
 
@@ -211,10 +216,10 @@ def test_no_reading_observes_two_features_as_often_as_table_2(delta, options):
 def test_table_1_is_reached_by_runs_with_the_upper_delta():
     problem = table("nursery")
     number = features_by_number(problem.space)
-    make = table1.ROWS["B-LEAFS, delta_U"]
+    row = "B-LEAFS, delta_U"
     seen = {feature: set() for feature in number.values()}
     for seed in range(64):
-        run = policy_run(problem, make, budget=200, n_features=4, seed=seed)
+        run = measure_run(problem, row, budget=200, n_features=4, seed=seed, policies=table1.ROWS)
         for name, n in run.observations.items():
             seen[number[name]].add(n)
     for feature, published in zip(table1.FEATURES, table1.OBSERVATIONS, strict=True):
@@ -316,7 +321,7 @@ def test_reference_rows_of_table2():
     problem = table("breast-cancer")
     for name, expected in table2.REFERENCE.items():
         errors = [
-            policy_run(problem, POLICIES[name], budget=100, n_features=2, seed=seed).error
+            measure_run(problem, name, budget=100, n_features=2, seed=seed).error
             for seed in range(64)
         ]
         spread = np.std(errors, ddof=1) / 8
