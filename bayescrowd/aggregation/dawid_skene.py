@@ -36,7 +36,7 @@ from bayescrowd.aggregation.em import (
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import Smoothing, crowd_rows, smoothed_pairs
 from bayescrowd.aggregation.votes import TIE, vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows, WorkerRows
 from bayescrowd.checks.parameters import Count, NonNegative, Seed, Tolerance, as_numbers
 from bayescrowd.data.annotations import Annotations
@@ -88,7 +88,7 @@ class EMAggregator(Aggregator):
     @abstractmethod
     def _maximise(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
@@ -101,7 +101,7 @@ class EMAggregator(Aggregator):
     @abstractmethod
     def _worker_rows(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         log_table: Float[np.ndarray, "symbol cls"],
         others: Any,
         stranger: Float[np.ndarray, "cls observed"],
@@ -113,67 +113,71 @@ class EMAggregator(Aggregator):
         """Whether renaming the hidden classes leaves the objective as it is."""
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        symbols = Symbols(ann, fixed)
-        labels = symbols.labels()
-        results = (self._run(symbols, labels, ann, start) for start in range(self.n_init))
+        pairs = WorkerLabelPairs(ann, fixed)
+        labels = pairs.labels()
+        results = (self._run(pairs, labels, ann, start) for start in range(self.n_init))
         winner, best = max(enumerate(results), key=lambda numbered: numbered[1].trace[-1])
-        found = self._aggregation(best, symbols)
+        found = self._aggregation(best, pairs)
         named_by_user = (fixed >= 0).any() or (winner == 0 and not isinstance(self.init, str))
         if self._interchangeable(ann.n_classes) and not named_by_user:
             found = _align(found)
         return found
 
-    def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
+    def _run(
+        self, pairs: WorkerLabelPairs, labels: Incidence, ann: Annotations, start: int
+    ) -> EMResult:
         estimate = None
-        posterior = vote_shares(ann, symbols.fixed)
+        posterior = vote_shares(ann, pairs.fixed)
         if start > 0 or (isinstance(self.init, str) and self.init == "random"):
             # Start s of seed r is the same whatever n_init is.
             rng = np.random.default_rng([self.seed, start])
             posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
         elif not isinstance(self.init, str):
             log_prior = np.full(ann.n_classes, -np.log(ann.n_classes))
-            given = _given_confusions(self.init, ann)[symbols.worker, :, symbols.label]
+            given = _given_confusions(self.init, ann)[pairs.worker, :, pairs.label]
             estimate = EMEstimate(floored_log(given), log_prior, 0.0, None)
         return maximise(
             labels,
             posterior,
-            partial(self._m_step, symbols),
+            partial(self._m_step, pairs),
             n_iter=self.n_iter,
             tol=self.tol,
             estimate=estimate,
         )
 
-    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
+    def _m_step(
+        self, pairs: WorkerLabelPairs, sweep: Sweep, previous: EMEstimate | None
+    ) -> EMEstimate:
         centre = None
         if previous is not None and previous.parameters is not None:
             centre = previous.parameters.centre
         # Nobody reads the table before once this one is made: with many classes, a third table at
         # a time would take half as much memory again.
         room = None if previous is None else previous.log_table
-        found = self._maximise(symbols, sweep.counts, centre, out=room)
+        found = self._maximise(pairs, sweep.counts, centre, out=room)
         n_classes = len(sweep.class_counts)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
         log_table = found.log_table
         if self.zeros == "skip":
-            empty = (symbols.by_worker(sweep.counts) + self.pseudo_counts == 0)[symbols.worker]
+            empty = (pairs.by_worker(sweep.counts) + self.pseudo_counts == 0)[pairs.worker]
             log_table = np.where(empty | (log_table < LOG_FLOOR + 1), 0.0, log_table)
         known = found._replace(log_table=np.empty((0, n_classes)))
         return EMEstimate(log_table, floored_log(priors), found.penalty, known)
 
-    def _aggregation(self, result: EMResult, symbols: Symbols) -> Aggregation:
+    def _aggregation(self, result: EMResult, pairs: WorkerLabelPairs) -> Aggregation:
         estimate = result.estimate
         found = estimate.parameters._replace(log_table=estimate.log_table)
         if self.zeros == "skip":  # the table has lost its zeros
-            found = self._maximise(symbols, result.counts, found.centre)
-        stranger = crowd_rows(symbols, result.counts)
+            found = self._maximise(pairs, result.counts, found.centre)
+        stranger = crowd_rows(pairs, result.counts)
         priors = np.exp(estimate.log_prior)
         return Aggregation(
             result.posterior,
             priors / priors.sum(),
-            self._worker_rows(symbols, found.log_table, found.others, stranger),
-            symbols,
+            self._worker_rows(pairs, found.log_table, found.others, stranger),
+            pairs,
             result.counts,
             result.log_likelihood,
             result.trace,
@@ -223,15 +227,15 @@ class DawidSkene(EMAggregator):
 
     def _maximise(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> MaximisedRows:
         found = smoothed_pairs(
-            symbols,
+            pairs,
             counts,
-            base=self._base(symbols.n_classes),
+            base=self._base(pairs.n_classes),
             pseudo_counts=self.pseudo_counts,
             centre=centre,
             out=out,
@@ -248,13 +252,13 @@ class DawidSkene(EMAggregator):
 
     def _worker_rows(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         log_table: Float[np.ndarray, "symbol cls"],
         others: Any,
         stranger: Float[np.ndarray, "cls observed"],
     ) -> SparseRows:
         scale, base = others
-        return SparseRows(symbols.keys, log_table, scale=scale, base=base, stranger=stranger)
+        return SparseRows(pairs.keys, log_table, scale=scale, base=base, stranger=stranger)
 
     def _interchangeable(self, n_classes: int) -> bool:
         return self.smoothing != "diagonal" or self.pseudo_counts == 0

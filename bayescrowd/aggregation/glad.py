@@ -23,7 +23,7 @@ from bayescrowd.aggregation.glad_em import (
 )
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import crowd_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
@@ -107,20 +107,20 @@ class GLAD(Aggregator):
         self.difficulties_ = pd.Series(
             np.exp(-state.log_easiness), index=ann.tasks, name="difficulty"
         )
-        symbols = Symbols(ann)
-        counts = symbols.labels().counts(state.posterior)
+        pairs = WorkerLabelPairs(ann)
+        counts = pairs.labels().counts(state.posterior)
         right = _mean_accuracies(abilities, state.log_easiness)[:, None]
         rows = CoinRows(
             right,
             (1.0 - right) / (ann.n_classes - 1),
-            stranger=crowd_rows(symbols, counts),
-            silent=symbols.silent,
+            stranger=crowd_rows(pairs, counts),
+            silent=pairs.silent,
         )
         return Aggregation(
             state.posterior,
             np.exp(state.log_prior),
             rows,
-            symbols,
+            pairs,
             counts,
             state.log_likelihood,
             course.trace,

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from bayescrowd.aggregation.em import EMEstimate, floored_log
 from bayescrowd.aggregation.protocol import Aggregation
 from bayescrowd.aggregation.smoothing import crowd_rows, pulled_log_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.data.annotations import Annotations
 
@@ -29,19 +29,19 @@ def implied_aggregation(
     Priors and confusion matrices are the ones its answers imply (one M-step), and the
     log-likelihood is theirs, so that methods can be compared.
     """
-    symbols = Symbols(ann)
-    labels = symbols.labels()
+    pairs = WorkerLabelPairs(ann)
+    labels = pairs.labels()
     counts = labels.counts(posterior)
-    crowd = crowd_rows(symbols, counts)
-    totals = symbols.by_worker(counts)
-    log_rows, scale = pulled_log_rows(symbols, counts, totals, base=crowd, strength=0.0)
+    crowd = crowd_rows(pairs, counts)
+    totals = pairs.by_worker(counts)
+    log_rows, scale = pulled_log_rows(pairs, counts, totals, base=crowd, strength=0.0)
     priors = posterior.mean(axis=0)
     estimate = EMEstimate(log_rows, floored_log(priors), 0.0, None)
     return Aggregation(
         posterior,
         priors,
-        SparseRows(symbols.keys, log_rows, scale=scale, base=crowd, stranger=crowd),
-        symbols,
+        SparseRows(pairs.keys, log_rows, scale=scale, base=crowd, stranger=crowd),
+        pairs,
         counts,
         labels.sweep(estimate, np.empty_like(posterior)).log_likelihood,
         np.asarray(trace),

@@ -38,7 +38,7 @@ from bayescrowd.aggregation.em import EMEstimate, EMResult, Incidence, Sweep, fl
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator, posterior_under
 from bayescrowd.aggregation.smoothing import crowd_rows
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
@@ -132,29 +132,33 @@ class MACE(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        symbols = Symbols(ann, fixed)
-        labels = symbols.labels()
-        results = (self._run(symbols, labels, ann, start) for start in range(self.n_init))
+        pairs = WorkerLabelPairs(ann, fixed)
+        labels = pairs.labels()
+        results = (self._run(pairs, labels, ann, start) for start in range(self.n_init))
         best = max(results, key=lambda result: result.trace[-1])
-        return self._describe(best, symbols, labels, ann)
+        return self._describe(best, pairs, labels, ann)
 
-    def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
-        posterior = vote_shares(ann, symbols.fixed)
+    def _run(
+        self, pairs: WorkerLabelPairs, labels: Incidence, ann: Annotations, start: int
+    ) -> EMResult:
+        posterior = vote_shares(ann, pairs.fixed)
         if start > 0:
             # Start s of seed r is the same whatever n_init is.
             rng = np.random.default_rng([self.seed, start])
             posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
-        m_step = partial(self._m_step, symbols)
+        m_step = partial(self._m_step, pairs)
         return maximise(labels, posterior, m_step, n_iter=self.n_iter, tol=self.tol)
 
-    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
+    def _m_step(
+        self, pairs: WorkerLabelPairs, sweep: Sweep, previous: EMEstimate | None
+    ) -> EMEstimate:
         n_classes = len(sweep.class_counts)
-        found = tallies(symbols, sweep.counts, None if previous is None else previous.parameters)
+        found = tallies(pairs, sweep.counts, None if previous is None else previous.parameters)
         weights = self._weights(found)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
-        table = _chances(weights, symbols.worker, symbols.label)
+        table = _chances(weights, pairs.worker, pairs.label)
         return EMEstimate(floored_log(table), floored_log(priors), weights.penalty, weights)
 
     def _weights(self, found: Tallies) -> Weights:
@@ -163,14 +167,14 @@ class MACE(Aggregator):
         return _variational_weights(found, self.competence_prior, self.strategy_prior)
 
     def _describe(
-        self, result: EMResult, symbols: Symbols, labels: Incidence, ann: Annotations
+        self, result: EMResult, pairs: WorkerLabelPairs, labels: Incidence, ann: Annotations
     ) -> Aggregation:
-        crowd, silent = crowd_rows(symbols, result.counts), symbols.silent
+        crowd, silent = crowd_rows(pairs, result.counts), pairs.silent
         means = weights = result.estimate.parameters
         log_likelihood = result.log_likelihood
         if self.method == "vb":
-            means = self._means(tallies(symbols, result.counts, weights))
-            table = floored_log(_chances(means, symbols.worker, symbols.label))
+            means = self._means(tallies(pairs, result.counts, weights))
+            table = floored_log(_chances(means, pairs.worker, pairs.label))
             plain = EMEstimate(table, result.estimate.log_prior, 0.0, None)
             log_likelihood = labels.sweep(plain, np.empty_like(result.posterior)).log_likelihood
         competences = means.knowing[:, 1]
@@ -185,7 +189,7 @@ class MACE(Aggregator):
             result.posterior,
             priors / priors.sum(),
             CoinRows(*_right_and_wrong(means), stranger=crowd, silent=silent),
-            symbols,
+            pairs,
             result.counts,
             log_likelihood,
             result.trace,
@@ -204,19 +208,19 @@ class MACE(Aggregator):
 
 
 def tallies(
-    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], weights: Weights | None
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol cls"], weights: Weights | None
 ) -> Tallies:
     """Expected numbers of labels known and spammed.
 
     Args:
-        symbols: the pairs of a worker and a label that occur.
+        pairs: the pairs of a worker and a label that occur.
         counts: expected number of labels of each pair, by true class.
         weights: those of the E-step; None before the first, when everybody knows as often as they
             spam, and spams evenly.
     """
-    n_workers, n_classes = symbols.n_workers, symbols.n_classes
-    worker, label = symbols.worker, symbols.label
-    right = counts[np.arange(len(symbols)), label]
+    n_workers, n_classes = pairs.n_workers, pairs.n_classes
+    worker, label = pairs.worker, pairs.label
+    right = counts[np.arange(len(pairs)), label]
     if weights is None:
         known = right * (n_classes / (n_classes + 1))
     else:

@@ -40,18 +40,18 @@ from bayescrowd.aggregation.protocol import (
     Aggregator,
 )
 from bayescrowd.aggregation.smoothing import crowd_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, Seed, Tolerance, Whole
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.iteration import Course, Step, settle
 
-__all__ = ["MMSR", "Pairs", "agreement", "complete"]
+__all__ = ["MMSR", "WorkerPairs", "agreement", "complete"]
 
 _SIGN_ITERATIONS = 200
 
 
-class Pairs(NamedTuple):
+class WorkerPairs(NamedTuple):
     """Ordered pairs of different workers with common tasks, grouped by the first."""
 
     first: Int[np.ndarray, " pair"]
@@ -63,7 +63,7 @@ class Pairs(NamedTuple):
     value: Float[np.ndarray, " pair"]
     """(K C - 1) / (K - 1), where C is the share of these that agree."""
     offsets: Int[np.ndarray, " worker_plus_1"]
-    """Pairs with worker w first stand at `offsets[w]:offsets[w + 1]`."""
+    """WorkerPairs with worker w first stand at `offsets[w]:offsets[w + 1]`."""
 
     @property
     def degree(self) -> Int[np.ndarray, " worker"]:
@@ -143,7 +143,7 @@ class MMSR(Aggregator):
         return _weighted_vote(ann, fixed, skills, completion)
 
 
-def agreement(ann: Annotations) -> Pairs:
+def agreement(ann: Annotations) -> WorkerPairs:
     """How much each pair of workers agrees, scaled so that guessing is 0.
 
     Examples:
@@ -169,11 +169,11 @@ def agreement(ann: Annotations) -> Pairs:
     if len(first):  # SciPy cannot take no entries
         agreed = np.asarray((answers @ answers.T)[first, second]).ravel()
     value = (n_classes * agreed / common.data - 1) / (n_classes - 1)
-    return Pairs(first, second, common.data, value, common.indptr.astype(np.int64))
+    return WorkerPairs(first, second, common.data, value, common.indptr.astype(np.int64))
 
 
 def complete(
-    pairs: Pairs, *, trim: Int[np.ndarray, " worker"], floor: float, n_iter: int, tol: float
+    pairs: WorkerPairs, *, trim: Int[np.ndarray, " worker"], floor: float, n_iter: int, tol: float
 ) -> Course[Factors]:
     """Sizes |s| such that |s_v s_w| fits the sizes of most entries.
 
@@ -203,7 +203,7 @@ def complete(
 
 
 def _trimmed_neighbours(
-    pairs: Pairs, trim: int | Literal["own", "common"]
+    pairs: WorkerPairs, trim: int | Literal["own", "common"]
 ) -> Int[np.ndarray, " worker"]:
     degree = pairs.degree
     if trim == "own":
@@ -214,7 +214,7 @@ def _trimmed_neighbours(
 
 
 def _trimmed_means(
-    pairs: Pairs,
+    pairs: WorkerPairs,
     values: Float[np.ndarray, " pair"],
     present: Float[np.ndarray, " worker"],
     trim: Int[np.ndarray, " worker"],
@@ -232,7 +232,7 @@ def _trimmed_means(
     return np.where(n_kept > 0, total / np.maximum(n_kept, 1), present)
 
 
-def _signs(pairs: Pairs) -> Float[np.ndarray, " worker"]:
+def _signs(pairs: WorkerPairs) -> Float[np.ndarray, " worker"]:
     """1 for workers who agree with most, -1 for those who contradict them.
 
     Signs of the leading eigenvector of the agreement, each entry counting as often as it was
@@ -262,7 +262,7 @@ def _clip(
 
 
 def _fill(
-    skills: Float[np.ndarray, " worker"], pairs: Pairs, ann: Annotations
+    skills: Float[np.ndarray, " worker"], pairs: WorkerPairs, ann: Annotations
 ) -> Float[np.ndarray, " worker"]:
     """Workers without neighbours get the mean skill of the others' labels, or 1/2 alone."""
     weight = np.where(pairs.degree > 0, ann.labels_per_worker, 0)
@@ -278,20 +278,20 @@ def _weighted_vote(
 ) -> Aggregation:
     """The one-coin model's posterior, and the model."""
     n_classes = ann.n_classes
-    symbols = Symbols(ann, fixed)
+    pairs = WorkerLabelPairs(ann, fixed)
     right = (skills * (n_classes - 1) + 1)[:, None] / n_classes
     wrong = (1.0 - right) / (n_classes - 1)
     flat = np.full((n_classes, n_classes), 1.0 / n_classes)
-    coins = CoinRows(right, wrong, stranger=flat, silent=symbols.silent)
+    coins = CoinRows(right, wrong, stranger=flat, silent=pairs.silent)
     posterior = np.empty((ann.n_tasks, n_classes))
-    table = floored_log(coins.at(symbols.worker, symbols.label))
-    sweep = symbols.labels().sweep(EMEstimate(table, floored_log(flat[0]), 0.0, None), posterior)
-    stranger = crowd_rows(symbols, sweep.counts)
+    table = floored_log(coins.at(pairs.worker, pairs.label))
+    sweep = pairs.labels().sweep(EMEstimate(table, floored_log(flat[0]), 0.0, None), posterior)
+    stranger = crowd_rows(pairs, sweep.counts)
     return Aggregation(
         posterior,
         flat[0],
-        CoinRows(right, wrong, stranger=stranger, silent=symbols.silent),
-        symbols,
+        CoinRows(right, wrong, stranger=stranger, silent=pairs.silent),
+        pairs,
         sweep.counts,
         sweep.log_likelihood,
         completion.trace,

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from bayescrowd.aggregation.dawid_skene import EMAggregator, MaximisedRows
 from bayescrowd.aggregation.smoothing import Smoothing, smoothed_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, NonNegative, Seed, Tolerance
 
@@ -75,15 +75,15 @@ class OneCoinDawidSkene(EMAggregator):
 
     def _maximise(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> MaximisedRows:
-        n_classes, n_workers = symbols.n_classes, symbols.n_workers
-        at_label = np.arange(len(symbols)), symbols.label
-        right = np.bincount(symbols.worker, counts[at_label], minlength=n_workers)
-        given = np.bincount(symbols.worker, counts.sum(axis=1), minlength=n_workers)
+        n_classes, n_workers = pairs.n_classes, pairs.n_workers
+        at_label = np.arange(len(pairs)), pairs.label
+        right = np.bincount(pairs.worker, counts[at_label], minlength=n_workers)
+        given = np.bincount(pairs.worker, counts.sum(axis=1), minlength=n_workers)
         wrong = given - right
         base = {
             "flat": np.array([[1.0 / n_classes, 1.0 - 1.0 / n_classes]]),
@@ -97,19 +97,19 @@ class OneCoinDawidSkene(EMAggregator):
         log_right, log_wrong = smoothed.log_rows[:, 0].T
         log_wrong = log_wrong - np.log(n_classes - 1)
         log_table = np.empty(counts.shape) if out is None else out
-        log_table[:] = log_wrong[symbols.worker][:, None]
-        log_table[at_label] = log_right[symbols.worker]
+        log_table[:] = log_wrong[pairs.worker][:, None]
+        log_table[at_label] = log_right[pairs.worker]
         return MaximisedRows(log_table, (log_right, log_wrong), smoothed.penalty, smoothed.centre)
 
     def _worker_rows(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         log_table: Float[np.ndarray, "symbol cls"],
         others: Any,
         stranger: Float[np.ndarray, "cls observed"],
     ) -> CoinRows:
         right, wrong = (np.exp(log_chance)[:, None] for log_chance in others)
-        return CoinRows(right, wrong, stranger=stranger, silent=symbols.silent)
+        return CoinRows(right, wrong, stranger=stranger, silent=pairs.silent)
 
     def _interchangeable(self, n_classes: int) -> bool:
         # With two classes, swapping them and every accuracy for its complement changes nothing.

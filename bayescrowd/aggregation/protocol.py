@@ -20,7 +20,7 @@ from bayescrowd.aggregation.em import EMEstimate, floored_log
 from bayescrowd.aggregation.quality import Tally, worker_quality
 from bayescrowd.aggregation.votes import decide
 from bayescrowd.aggregation.whole_matrices import confusion_frame
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import WorkerRows
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.checks.parameters import check_parameters
@@ -46,7 +46,7 @@ class Aggregation(NamedTuple):
     """P(class) before seeing labels."""
     rows: WorkerRows
     """P(observed | true) of each worker."""
-    symbols: Symbols
+    pairs: WorkerLabelPairs
     """The pairs of a worker and a label that occur."""
     counts: Float[np.ndarray, "symbol cls"]
     """Expected number of labels of each pair on tasks of each class."""
@@ -60,15 +60,15 @@ class Aggregation(NamedTuple):
     @property
     def crowd_counts(self) -> Float[np.ndarray, "cls observed"]:
         """Expected number of labels of the whole crowd, [true, observed]."""
-        return self.symbols.by_label(self.counts).T
+        return self.pairs.by_label(self.counts).T
 
     @property
     def tally(self) -> Tally:
         """Right labels and all labels of each worker, by true class."""
-        symbols, counts = self.symbols, self.counts
-        right = np.zeros((symbols.n_workers, symbols.n_classes))
-        right[symbols.worker, symbols.label] = counts[np.arange(len(symbols)), symbols.label]
-        return Tally(right, symbols.by_worker(counts))
+        pairs, counts = self.pairs, self.counts
+        right = np.zeros((pairs.n_workers, pairs.n_classes))
+        right[pairs.worker, pairs.label] = counts[np.arange(len(pairs)), pairs.label]
+        return Tally(right, pairs.by_worker(counts))
 
     def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> Aggregation:
         """The same result, in which class k is what is now class `hidden[k]`."""
@@ -299,8 +299,8 @@ def posterior_under(
         ann: the labels of the tasks.
         known: each of their workers' place in the fit, -1 if unseen.
     """
-    symbols = Symbols(ann)
-    table = floored_log(rows.at(known[symbols.worker], symbols.label))
+    pairs = WorkerLabelPairs(ann)
+    table = floored_log(rows.at(known[pairs.worker], pairs.label))
     posterior = np.empty((ann.n_tasks, len(priors)))
-    symbols.labels().sweep(EMEstimate(table, floored_log(priors), 0.0, None), posterior)
+    pairs.labels().sweep(EMEstimate(table, floored_log(priors), 0.0, None), posterior)
     return posterior

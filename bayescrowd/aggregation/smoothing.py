@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayescrowd.aggregation.em import LOG_FLOOR, floored_log
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import blocks
 
 __all__ = [
@@ -114,7 +114,7 @@ def smoothed_rows(
 
 
 def smoothed_pairs(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol cls"],
     *,
     base: Float[np.ndarray, "cls observed"] | None,
@@ -128,28 +128,28 @@ def smoothed_pairs(
     over all labels need no table of workers x classes^2 entries.
 
     Args:
-        symbols: the pairs.
+        pairs: the pairs.
         counts: expected number of labels of each pair.
         base: as for `smoothed_rows`.
         pseudo_counts: as for `smoothed_rows`.
         centre: as for `smoothed_rows`.
         out: where the logs are written; None: into a new array.
     """
-    n_classes = symbols.n_classes
+    n_classes = pairs.n_classes
     pooled = base is None
     if base is None:
-        base = crowd_rows(symbols, counts) if centre is None else centre
-    totals = symbols.by_worker(counts)
+        base = crowd_rows(pairs, counts) if centre is None else centre
+    totals = pairs.by_worker(counts)
     if pseudo_counts == 0:
         uniform = np.full((n_classes, n_classes), 1.0 / n_classes)
         log_rows, scale = pulled_log_rows(
-            symbols, counts, totals, base=uniform, strength=0.0, out=out
+            pairs, counts, totals, base=uniform, strength=0.0, out=out
         )
         return SmoothedPairs(log_rows, scale, uniform, 0.0, None)
     log_rows, scale = pulled_log_rows(
-        symbols, counts, totals, base=base, strength=pseudo_counts, out=out
+        pairs, counts, totals, base=base, strength=pseudo_counts, out=out
     )
-    total_log, n_active = _sum_logs(symbols, log_rows, totals, base, pseudo_counts)
+    total_log, n_active = _sum_logs(pairs, log_rows, totals, base, pseudo_counts)
     if not pooled:
         penalty = pseudo_counts * float((base * total_log).sum())
         return SmoothedPairs(log_rows, scale, base, penalty, None)
@@ -161,7 +161,7 @@ def smoothed_pairs(
 
 
 def pulled_log_rows(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol cls"],
     totals: Float[np.ndarray, "worker cls"],
     *,
@@ -180,9 +180,9 @@ def pulled_log_rows(
     pseudo = np.ascontiguousarray(base.T) * (strength if strength > 0 else 1.0)
     log_rows = np.empty(counts.shape) if out is None else out
     for part in blocks(len(counts), counts.shape[1]):
-        worker = symbols.worker[part]
+        worker = pairs.worker[part]
         # take with clip, which is twice as fast as an index for rows as short as these
-        rows = pseudo.take(symbols.label[part], axis=0, mode="clip")
+        rows = pseudo.take(pairs.label[part], axis=0, mode="clip")
         if strength == 0:
             rows *= added.take(worker, axis=0, mode="clip")
         rows += counts[part]
@@ -192,7 +192,7 @@ def pulled_log_rows(
 
 
 def _sum_logs(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     log_rows: Float[np.ndarray, "symbol cls"],
     totals: Float[np.ndarray, "worker cls"],
     base: Float[np.ndarray, "cls observed"],
@@ -203,26 +203,26 @@ def _sum_logs(
     A worker who has not given a label has log(s B_kl) - log(n_wk + s).
     """
     log_given = np.log(totals + strength)
-    silent = symbols.silent
+    silent = pairs.silent
     log_given[silent] = 0.0
     n_active = int((~silent).sum())
-    n_seen = np.bincount(symbols.label, minlength=symbols.n_classes)
+    n_seen = np.bincount(pairs.label, minlength=pairs.n_classes)
     log_base = floored_log(strength * base)
-    seen_given = symbols.by_label_of_workers(log_given).T
+    seen_given = pairs.by_label_of_workers(log_given).T
     # einsum, since NumPy's sum is slow where the other axis is as short as this one.
     all_given = np.einsum("wk->k", log_given)[:, None]
     unseen = (n_active - n_seen) * log_base - (all_given - seen_given)
     # As in the table, no log is below the floor; a base that is next to it stays there.
-    is_floored = log_base - np.log(symbols.labels_per_worker.max() + strength) < LOG_FLOOR
+    is_floored = log_base - np.log(pairs.labels_per_worker.max() + strength) < LOG_FLOOR
     unseen = np.where(is_floored, (n_active - n_seen) * LOG_FLOOR, unseen)
-    return symbols.by_label(log_rows).T + unseen, n_active
+    return pairs.by_label(log_rows).T + unseen, n_active
 
 
 def crowd_rows(
-    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol cls"]
 ) -> Float[np.ndarray, "cls observed"]:
     """`mean_rows` of the counts of pairs."""
-    return mean_rows(symbols.by_label(counts).T[None])
+    return mean_rows(pairs.by_label(counts).T[None])
 
 
 def mean_rows(

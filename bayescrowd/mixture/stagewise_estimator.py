@@ -18,7 +18,7 @@ from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.aggregation.votes import shares
 from bayescrowd.aggregation.whole_matrices import counts_by_worker
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.checks.parameters import (
     Count,
@@ -384,13 +384,13 @@ class _MixtureOfWorkers(Aggregator):
         silent = (ann.labels_per_worker == 0)[:, None, None]
         crowd = mean_rows(counts)
         confusions = np.where(silent, crowd, profiles)
-        symbols = Symbols(ann)
+        pairs = WorkerLabelPairs(ann)
         return Aggregation(
             self.mixture.responsibilities_.to_numpy(),
             self.mixture.weights_.to_numpy(),
             DenseRows(confusions / confusions.sum(axis=2, keepdims=True), crowd),
-            symbols,
-            self.counts[symbols.keys],
+            pairs,
+            self.counts[pairs.keys],
             self.mixture.log_likelihood_,
             self.mixture.trace_,
             self.mixture.converged_,

@@ -45,7 +45,7 @@ from bayescrowd.aggregation.shrunken.aggregator import (
 from bayescrowd.aggregation.shrunken.rows import Fit, by_class, log_rows
 from bayescrowd.aggregation.task_sample import sampled_tasks
 from bayescrowd.aggregation.votes import shares, vote_shares, with_known
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Seed
 from bayescrowd.data.annotations import Annotations
@@ -112,39 +112,39 @@ class AutoAggregator(RowAggregator):
         self.n_iter = n_iter
         self.seed = seed
 
-    def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
-        votes = vote_shares(ann, symbols.fixed)
-        fits = self._weighted_fits(symbols, ann, votes)
+    def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
+        votes = vote_shares(ann, pairs.fixed)
+        fits = self._weighted_fits(pairs, ann, votes)
         average = sum(
             self._shares[name] * by_class(fit.posterior, ann.n_classes)
             for name, fit in fits.items()
         )
-        posterior = with_known(_answer(average, votes, self.temperature_), symbols.fixed)
+        posterior = with_known(_answer(average, votes, self.temperature_), pairs.fixed)
         self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
         self.why_ = _why(self.scores_, ann)
         # Votes and tempering make the answer careful; workers judged by it would all look worse.
-        rows = implied_rows(symbols, with_known(average, symbols.fixed))
+        rows = implied_rows(pairs, with_known(average, pairs.fixed))
         return CompactAggregation(
             posterior=posterior,
             priors=rows.posterior.mean(axis=0),
             base=rows.base,
             counts=rows.counts,
             totals=rows.totals,
-            log_likelihood=_log_likelihood(symbols, rows),
+            log_likelihood=_log_likelihood(pairs, rows),
             trace=np.empty(0),
             converged=True,
         )
 
-    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> SparseRows:
-        return ability_rows(symbols, found)
+    def _worker_rows(self, pairs: WorkerLabelPairs, found: CompactAggregation) -> SparseRows:
+        return ability_rows(pairs, found)
 
     def _weighted_fits(
-        self, symbols: Symbols, ann: Annotations, votes: Float[np.ndarray, "item cls"]
+        self, pairs: WorkerLabelPairs, ann: Annotations, votes: Float[np.ndarray, "item cls"]
     ) -> dict[str, Fit]:
         """The models that carry the answer, and what speaks for each."""
         is_large = ann.n_labels > LARGE
         n_iter = min(self.n_iter, LARGE_N_ITER) if is_large else self.n_iter
-        sample, fixed = ann, symbols.fixed
+        sample, fixed = ann, pairs.fixed
         if is_large:
             tasks = sampled_tasks(ann, CHOICE_LABELS)
             sample, fixed = ann.select_tasks(ann.tasks[tasks]), fixed[tasks]
@@ -166,7 +166,7 @@ class AutoAggregator(RowAggregator):
         carried = {member.name: (1 - VOTE_SHARE) * weights.get(member.name, 0.0) for member in POOL}
         self.weights_ = pd.Series({**carried, "votes": VOTE_SHARE}, name="weight")
         kept = [member for member in POOL if member.name in self._shares]
-        fits = fit_members(kept, symbols, votes, n_iter=n_iter, tol=TOL)
+        fits = fit_members(kept, pairs, votes, n_iter=n_iter, tol=TOL)
         self.scores_["n_iter"] = [
             len(fits[name].trace) if name in fits else 0 for name in self.scores_.index
         ]
@@ -178,9 +178,9 @@ class AutoAggregator(RowAggregator):
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
-        symbols, new = Symbols(self._annotations), Symbols(ann)
+        pairs, new = WorkerLabelPairs(self._annotations), WorkerLabelPairs(ann)
         average = sum(
-            self._shares[name] * posterior_of_new(fit, fit.log_prior, symbols, new, known)
+            self._shares[name] * posterior_of_new(fit, fit.log_prior, pairs, new, known)
             for name, fit in self._fits.items()
         )
         return _answer(average, shares(ann.votes.astype(float)), self.temperature_)
@@ -224,13 +224,13 @@ def _temperature(scores: pd.DataFrame) -> float:
     return float(np.clip(TEMPERATURE + TEMPERATURE_PER_Z * gain, *TEMPERATURES))
 
 
-def _log_likelihood(symbols: Symbols, rows: Fit) -> float:
+def _log_likelihood(pairs: WorkerLabelPairs, rows: Fit) -> float:
     """log P(labels) under the rows and their prior, nats."""
-    table = log_rows(rows.base, rows.counts, rows.totals, symbols.worker, symbols.label)
-    n_classes = symbols.n_classes
+    table = log_rows(rows.base, rows.counts, rows.totals, pairs.worker, pairs.label)
+    n_classes = pairs.n_classes
     table = np.concatenate([table, np.zeros((n_classes, n_classes))])  # known or not
     estimate = EMEstimate(table, floored_log(rows.posterior.mean(axis=0)), 0.0, None)
-    sweep = symbols.incidence(n_classes).sweep(estimate, np.empty_like(rows.posterior))
+    sweep = pairs.incidence(n_classes).sweep(estimate, np.empty_like(rows.posterior))
     return sweep.log_likelihood
 
 

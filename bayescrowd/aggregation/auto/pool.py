@@ -32,7 +32,7 @@ from bayescrowd.aggregation.shrunken.rows import (
     spread_over_levels,
 )
 from bayescrowd.aggregation.shrunken.type_mixture import WorkerTypesModel
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 __all__ = ["POOL", "Member", "fit_members", "fit_predictors"]
 
@@ -104,7 +104,7 @@ POOL = (
 
 def fit_members(
     members: Iterable[Member],
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     votes: Float[np.ndarray, "item cls"],
     *,
     n_iter: int,
@@ -117,10 +117,10 @@ def fit_members(
         start = spread_over_levels(votes, member.model.n_levels)
         n_states = start.shape[1]
         if n_states not in incidences:
-            incidences[n_states] = symbols.incidence(n_states)
+            incidences[n_states] = pairs.incidence(n_states)
         fits[member.name] = fit_rows(
             member.model,
-            symbols,
+            pairs,
             incidences[n_states],
             start,
             prior=member.prior,
@@ -132,7 +132,7 @@ def fit_members(
 
 def fit_predictors(
     members: Iterable[Member],
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     votes: Float[np.ndarray, "item cls"],
     *,
     n_iter: int,
@@ -140,13 +140,13 @@ def fit_predictors(
 ) -> dict[str, tuple[Fit, Fit]]:
     """Fit some of the pool: each model's fit, and the fit whose rows predict labels."""
     members = list(members)
-    fits = fit_members(members, symbols, votes, n_iter=n_iter, tol=tol)
+    fits = fit_members(members, pairs, votes, n_iter=n_iter, tol=tol)
     return {
         member.name: (
             fits[member.name],
             fits[member.name]
             if member.own_rows
-            else implied_rows(symbols, fits[member.name].posterior),
+            else implied_rows(pairs, fits[member.name].posterior),
         )
         for member in members
     }

@@ -34,7 +34,7 @@ from scipy.special import expit, gammaln, logit
 from bayescrowd.aggregation.em import floored_log
 from bayescrowd.aggregation.shrunken.baselines import is_right
 from bayescrowd.aggregation.shrunken.rows import Counted, Fit, by_class, log_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Positive
 
@@ -97,27 +97,25 @@ class EmpiricalBayesModel(NamedTuple):
 
     def base(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol state"],
         previous: AbilityBase | None,
     ) -> AbilityBase:
         """Newton steps for abilities, the crowd's errors, and now and then the strength."""
-        right_counts = np.where(
-            is_right(symbols.label, symbols.n_classes, counts.shape[1]), counts, 0
-        )
-        right, total = symbols.by_worker(right_counts), symbols.by_worker(counts)
+        right_counts = np.where(is_right(pairs.label, pairs.n_classes, counts.shape[1]), counts, 0)
+        right, total = pairs.by_worker(right_counts), pairs.by_worker(counts)
         if previous is None:
-            previous = self._first_base(right, total, symbols.n_classes)
+            previous = self._first_base(right, total, pairs.n_classes)
         intercept, ability, variance = _abilities(right, total, previous)
         base = previous._replace(
             intercept=intercept,
             ability=ability,
             variance=variance,
-            wrong=_wrong_answers(symbols, counts),
+            wrong=_wrong_answers(pairs, counts),
             age=previous.age + 1,
         )
         if self.strength == "learned" and base.age % STRENGTH_INTERVAL == 0:
-            base = base._replace(strength=_best_strength(base, symbols, counts, total))
+            base = base._replace(strength=_best_strength(base, pairs, counts, total))
         return base
 
     def _first_base(
@@ -137,11 +135,11 @@ class EmpiricalBayesModel(NamedTuple):
         )
 
 
-def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
+def ability_rows(pairs: WorkerLabelPairs, found: Counted) -> SparseRows:
     """The rows of a fit with a state per class: wrong answers not given are shared as the crowd's.
 
     Args:
-        symbols: the pairs of the fit's labels.
+        pairs: the pairs of the fit's labels.
         found: the fit, whose base is an `AbilityBase`.
     """
     base = found.base
@@ -151,9 +149,9 @@ def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
         share = base.strength / (found.totals + base.strength)
     right = expit(base.intercept + base.ability[:, None])
     strange = expit(base.intercept)
-    log_seen = log_rows(base, found.counts, found.totals, symbols.worker, symbols.label)
+    log_seen = log_rows(base, found.counts, found.totals, pairs.worker, pairs.label)
     return SparseRows(
-        symbols.keys,
+        pairs.keys,
         log_seen,
         scale=share * (1 - right),
         base=base.wrong.T,
@@ -162,21 +160,21 @@ def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
     )
 
 
-def implied_rows(symbols: Symbols, posterior: Float[np.ndarray, "item cls"]) -> Fit:
+def implied_rows(pairs: WorkerLabelPairs, posterior: Float[np.ndarray, "item cls"]) -> Fit:
     """Workers' rows, pooled by ability, that given classes of the tasks imply."""
-    counts = symbols.incidence(posterior.shape[1]).counts(posterior)[: len(symbols)]
+    counts = pairs.incidence(posterior.shape[1]).counts(posterior)[: len(pairs)]
     model = EmpiricalBayesModel()
     base = None
     for _ in range(STRENGTH_INTERVAL):
-        base = model.base(symbols, counts, base)
+        base = model.base(pairs, counts, base)
     assert base is not None  # one update at least
     share = posterior.mean(axis=0)
     return Fit(
         base=base,
         counts=counts,
-        totals=symbols.by_worker(counts),
+        totals=pairs.by_worker(counts),
         log_prior=np.log(np.maximum(share, np.finfo(float).tiny)),
-        posterior=by_class(posterior, symbols.n_classes),
+        posterior=by_class(posterior, pairs.n_classes),
         trace=np.empty(0),
         converged=True,
     )
@@ -223,9 +221,9 @@ def _abilities(
 
 
 def _wrong_answers(
-    symbols: Symbols, counts: Float[np.ndarray, "symbol state"]
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol state"]
 ) -> Float[np.ndarray, "cls state"]:
-    crowd = symbols.by_label(counts) + 1.0 / symbols.n_classes
+    crowd = pairs.by_label(counts) + 1.0 / pairs.n_classes
     n_classes, n_states = crowd.shape
     crowd[np.arange(n_states) % n_classes, np.arange(n_states)] = 0.0
     return crowd / crowd.sum(axis=0)
@@ -233,11 +231,11 @@ def _wrong_answers(
 
 def _best_strength(
     base: AbilityBase,
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol state"],
     total: Float[np.ndarray, "worker state"],
 ) -> float:
-    rows = base.rows(symbols.worker, symbols.label)
+    rows = base.rows(pairs.worker, pairs.label)
     scores = [
         row_evidence(counts, total, rows, strength)
         # inf stands where the grid would go on

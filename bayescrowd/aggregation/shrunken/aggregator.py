@@ -26,7 +26,7 @@ from bayescrowd.aggregation.shrunken.rows import (
     state_posterior,
 )
 from bayescrowd.aggregation.votes import vote_shares, with_known
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import WorkerRows, find_pairs
 from bayescrowd.data.annotations import Annotations
 
@@ -64,21 +64,21 @@ class RowAggregator(Aggregator):
     """Base of the estimators of `rows.py`."""
 
     @abstractmethod
-    def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
+    def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         """Find the classes."""
 
-    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> WorkerRows:
+    def _worker_rows(self, pairs: WorkerLabelPairs, found: CompactAggregation) -> WorkerRows:
         """The rows of all pairs of a worker and a label."""
-        return ModelRows(symbols, found)
+        return ModelRows(pairs, found)
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        symbols = Symbols(ann, fixed)
-        found = self._compact(symbols, ann)
+        pairs = WorkerLabelPairs(ann, fixed)
+        found = self._compact(pairs, ann)
         return Aggregation(
             found.posterior,
             found.priors,
-            self._worker_rows(symbols, found),
-            symbols,
+            self._worker_rows(pairs, found),
+            pairs,
             found.counts,
             found.log_likelihood,
             found.trace,
@@ -89,10 +89,10 @@ class RowAggregator(Aggregator):
 class ModelRows(WorkerRows):
     """Rows by equation 1 of `rows.py`, from the base and the counts beside it."""
 
-    def __init__(self, symbols: Symbols, found: Counted) -> None:
-        self._keys, self.n_workers = symbols.keys, symbols.n_workers
+    def __init__(self, pairs: WorkerLabelPairs, found: Counted) -> None:
+        self._keys, self.n_workers = pairs.keys, pairs.n_workers
         self._base, self._counts, self._totals = found.base, found.counts, found.totals
-        label = np.arange(symbols.n_classes)
+        label = np.arange(pairs.n_classes)
         self.stranger = found.base.rows(np.full_like(label, -1), label).T
 
     def at(
@@ -121,13 +121,13 @@ class RowModelAggregator(RowAggregator):
     def _keep(self, base: Any, ann: Annotations) -> None:
         """Set the attributes that are the model's own."""
 
-    def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
+    def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         model = self._model()
         fit = fit_rows(
             model,
-            symbols,
-            symbols.incidence(ann.n_classes),
-            vote_shares(ann, symbols.fixed),
+            pairs,
+            pairs.incidence(ann.n_classes),
+            vote_shares(ann, pairs.fixed),
             prior=self.prior,
             n_iter=self.n_iter,
             tol=self.tol,
@@ -135,7 +135,7 @@ class RowModelAggregator(RowAggregator):
         self._keep(fit.base, ann)
         priors = np.exp(fit.log_prior)
         found = CompactAggregation(
-            posterior=with_known(fit.posterior, symbols.fixed),
+            posterior=with_known(fit.posterior, pairs.fixed),
             priors=priors / priors.sum(),
             base=fit.base,
             counts=fit.counts,
@@ -151,8 +151,8 @@ class RowModelAggregator(RowAggregator):
 def posterior_of_new(
     fit: Counted,
     log_prior: Float[np.ndarray, " state"],
-    symbols: Symbols,
-    new: Symbols,
+    pairs: WorkerLabelPairs,
+    new: WorkerLabelPairs,
     known: Int[np.ndarray, " worker"],
 ) -> Float[np.ndarray, "item cls"]:
     """P(class) of new tasks under a fit.
@@ -160,9 +160,9 @@ def posterior_of_new(
     Args:
         fit: the fit.
         log_prior: log P(state).
-        symbols: the pairs of its labels.
+        pairs: the pairs of its labels.
         new: the pairs of the new ones.
         known: each new worker's place in the fit, -1 if unseen.
     """
-    posterior = state_posterior(new, log_rows_of_new(fit, symbols, new, known), log_prior)
+    posterior = state_posterior(new, log_rows_of_new(fit, pairs, new, known), log_prior)
     return by_class(posterior, new.n_classes)

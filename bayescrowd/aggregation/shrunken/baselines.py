@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 __all__ = ["CoinBase", "CoinModel", "MeanRows", "MeanRowsModel", "is_right"]
 
@@ -55,13 +55,16 @@ class CoinModel(NamedTuple):
     """One."""
 
     def base(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], previous: CoinBase | None
+        self,
+        pairs: WorkerLabelPairs,
+        counts: Float[np.ndarray, "symbol cls"],
+        previous: CoinBase | None,
     ) -> CoinBase:
         """Accuracies from the counts alone."""
-        n_classes = symbols.n_classes
-        right = np.where(is_right(symbols.label, n_classes, n_classes), counts, 0.0)
-        n_right = symbols.by_worker(right).sum(axis=1)
-        n_labels = symbols.by_worker(counts).sum(axis=1)
+        n_classes = pairs.n_classes
+        right = np.where(is_right(pairs.label, n_classes, n_classes), counts, 0.0)
+        n_right = pairs.by_worker(right).sum(axis=1)
+        n_labels = pairs.by_worker(counts).sum(axis=1)
         mean = float(n_right.sum() / n_labels.sum())
         pseudo = COIN_PSEUDO_LABELS
         return CoinBase((n_right + pseudo * mean) / (n_labels + pseudo), mean, n_classes)
@@ -91,10 +94,13 @@ class MeanRowsModel(NamedTuple):
     """Levels of difficulty."""
 
     def base(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol state"], previous: MeanRows | None
+        self,
+        pairs: WorkerLabelPairs,
+        counts: Float[np.ndarray, "symbol state"],
+        previous: MeanRows | None,
     ) -> MeanRows:
         """Mean rows, each label counting once."""
-        crowd = symbols.by_label(counts) + 1e-9  # a state without tasks has uniform rows
+        crowd = pairs.by_label(counts) + 1e-9  # a state without tasks has uniform rows
         return MeanRows(crowd / crowd.sum(axis=0), self.strength)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from bayescrowd.aggregation.shrunken.ability import AbilityBase, EmpiricalBayesModel, ability_rows
 from bayescrowd.aggregation.shrunken.aggregator import CompactAggregation, RowModelAggregator
 from bayescrowd.aggregation.shrunken.rows import ClassPrior
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Positive, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
@@ -68,8 +68,8 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
     def _model(self) -> EmpiricalBayesModel:
         return EmpiricalBayesModel(strength=self.strength)
 
-    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> SparseRows:
-        return ability_rows(symbols, found)
+    def _worker_rows(self, pairs: WorkerLabelPairs, found: CompactAggregation) -> SparseRows:
+        return ability_rows(pairs, found)
 
     def _keep(self, base: AbilityBase, ann: Annotations) -> None:
         self.abilities_ = pd.Series(base.ability, index=ann.workers, name="ability")

@@ -33,7 +33,7 @@ from bayescrowd.aggregation.em import (
     Sweep,
     floored_log,
 )
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.iteration import Step, settle
 
 __all__ = [
@@ -81,7 +81,7 @@ class RowModel(Protocol):
         ...
 
     def base(
-        self, symbols: Symbols, counts: Float[np.ndarray, "symbol state"], previous: Any
+        self, pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol state"], previous: Any
     ) -> Base:
         """The base after another iteration; `previous` is the base before, None at first."""
         ...
@@ -128,7 +128,7 @@ class Fit(NamedTuple):
 
 def fit_rows(
     model: RowModel,
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     labels: Incidence,
     start: Float[np.ndarray, "item state"],
     *,
@@ -140,14 +140,14 @@ def fit_rows(
 
     Args:
         model: the model.
-        symbols: the pairs of a worker and a label.
-        labels: `symbols.incidence`, with as many states as `start`.
+        pairs: the pairs of a worker and a label.
+        labels: `pairs.incidence`, with as many states as `start`.
         start: P(state) of each task to start from.
         prior: the classes' prior.
         n_iter: most iterations, at least 1.
         tol: stop when no P(state | labels) changes by this much; 0 runs all iterations.
     """
-    class_shares = _class_shares(symbols, prior)
+    class_shares = _class_shares(pairs, prior)
     before, after = start, np.empty_like(start)
     sweep = Sweep(labels.counts(start), start.sum(axis=0), float("nan"))
     counts = totals = log_prior = np.empty(0)
@@ -155,12 +155,12 @@ def fit_rows(
     # The tables are no part of the state: the loop would keep old ones while new ones are made.
     def step(base: Base | None) -> Step[Base | None]:
         nonlocal before, after, sweep, counts, totals, log_prior
-        counts = sweep.counts[: len(symbols)]
-        totals = symbols.by_worker(counts)
-        base = model.base(symbols, counts, base)
-        log_prior = _log_prior(sweep.class_counts, class_shares, symbols.n_classes)
-        table = log_rows(base, counts, totals, symbols.worker, symbols.label)
-        sweep = labels.sweep(EMEstimate(_with_known(table, symbols), log_prior, 0.0, None), after)
+        counts = sweep.counts[: len(pairs)]
+        totals = pairs.by_worker(counts)
+        base = model.base(pairs, counts, base)
+        log_prior = _log_prior(sweep.class_counts, class_shares, pairs.n_classes)
+        table = log_rows(base, counts, totals, pairs.worker, pairs.label)
+        sweep = labels.sweep(EMEstimate(_with_known(table, pairs), log_prior, 0.0, None), after)
         change = float(np.abs(after - before).max())
         before, after = after, (np.empty_like(start) if before is start else before)
         return Step(base, sweep.log_likelihood, change)
@@ -186,31 +186,31 @@ def log_rows(
 
 
 def log_rows_of_new(
-    fit: Counted, symbols: Symbols, new: Symbols, known: Int[np.ndarray, " worker"]
+    fit: Counted, pairs: WorkerLabelPairs, new: WorkerLabelPairs, known: Int[np.ndarray, " worker"]
 ) -> Float[np.ndarray, "symbol state"]:
     """Equation 1 in logs for the pairs of other labels.
 
     Args:
         fit: the fit.
-        symbols: the pairs of its labels.
+        pairs: the pairs of its labels.
         new: the pairs of the others.
         known: each of the others' workers' place in the fit, -1 for a stranger.
     """
     worker = known[new.worker]
-    place = symbols.find(worker, new.label)
+    place = pairs.find(worker, new.label)
     counts = np.where(place[:, None] >= 0, fit.counts[place], 0.0)
     return log_rows(fit.base, counts, fit.totals, worker, new.label)
 
 
 def state_posterior(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     table: Float[np.ndarray, "symbol state"],
     log_prior: Float[np.ndarray, " state"],
 ) -> Float[np.ndarray, "item state"]:
     """P(state | labels) of each task, given log P(label | state) of the pairs."""
-    posterior = np.empty((symbols.n_tasks, len(log_prior)))
-    estimate = EMEstimate(_with_known(table, symbols), log_prior, 0.0, None)
-    symbols.incidence(len(log_prior)).sweep(estimate, posterior)
+    posterior = np.empty((pairs.n_tasks, len(log_prior)))
+    estimate = EMEstimate(_with_known(table, pairs), log_prior, 0.0, None)
+    pairs.incidence(len(log_prior)).sweep(estimate, posterior)
     return posterior
 
 
@@ -242,11 +242,11 @@ def by_class(
     return values.reshape(len(values), -1, n_classes).sum(axis=1)
 
 
-def _class_shares(symbols: Symbols, prior: ClassPrior) -> Float[np.ndarray, " cls"] | None:
+def _class_shares(pairs: WorkerLabelPairs, prior: ClassPrior) -> Float[np.ndarray, " cls"] | None:
     """The classes' fixed prior; None if it is learned."""
     if prior == "learned":
         return None
-    given = np.bincount(symbols.label[symbols.of_label], minlength=symbols.n_classes)
+    given = np.bincount(pairs.label[pairs.of_label], minlength=pairs.n_classes)
     return given / given.sum() if prior == "shares" else np.full(len(given), 1.0 / len(given))
 
 
@@ -262,9 +262,9 @@ def _log_prior(
 
 
 def _with_known(
-    table: Float[np.ndarray, "symbol state"], symbols: Symbols
+    table: Float[np.ndarray, "symbol state"], pairs: WorkerLabelPairs
 ) -> Float[np.ndarray, "all state"]:
     """The table with a row per class for tasks whose truth is known to be that class."""
-    n_classes = symbols.n_classes
+    n_classes = pairs.n_classes
     same = np.arange(n_classes)[:, None] == np.arange(table.shape[1]) % n_classes
     return np.concatenate([table, np.where(same, 0.0, LOG_FLOOR)])

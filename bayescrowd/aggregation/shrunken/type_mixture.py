@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from scipy.special import gammaln, softmax
 
 from bayescrowd.aggregation.shrunken.baselines import is_right
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.checks.parameters import Count
 
 __all__ = ["TypeBase", "WorkerTypesModel"]
@@ -74,37 +74,37 @@ class WorkerTypesModel(NamedTuple):
 
     def base(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol state"],
         previous: TypeBase | None,
     ) -> TypeBase:
         """Equations 1 to 3."""
-        total = symbols.by_worker(counts)
+        total = pairs.by_worker(counts)
         if previous is None:
-            membership = _first_membership(symbols, counts, total, self.n_types)
+            membership = _first_membership(pairs, counts, total, self.n_types)
         else:
-            membership = _membership(symbols, counts, total, previous)
+            membership = _membership(pairs, counts, total, previous)
         active = total.sum(axis=1) > 0
         share = membership[active].sum(axis=0) + 1
         share /= share.sum()
-        crowd = symbols.by_label(counts) + 1.0 / symbols.n_classes
+        crowd = pairs.by_label(counts) + 1.0 / pairs.n_classes
         crowd /= crowd.sum(axis=0)
-        of_symbol = membership[symbols.worker]
-        matrices = np.stack([symbols.by_label(counts * r[:, None]) + crowd for r in of_symbol.T])
+        of_symbol = membership[pairs.worker]
+        matrices = np.stack([pairs.by_label(counts * r[:, None]) + crowd for r in of_symbol.T])
         matrices /= matrices.sum(axis=1, keepdims=True)
         membership = np.where(active[:, None], membership, share)
         return TypeBase(matrices, share, membership, self.strength)
 
 
 def _first_membership(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol state"],
     total: Float[np.ndarray, "worker state"],
     n_types: int,
 ) -> Float[np.ndarray, "worker type"]:
     """Soft bands of agreement; workers who agree as often share their place in the order."""
-    right = np.where(is_right(symbols.label, symbols.n_classes, counts.shape[1]), counts, 0.0)
-    n_right, n_labels = symbols.by_worker(right).sum(axis=1), total.sum(axis=1)
+    right = np.where(is_right(pairs.label, pairs.n_classes, counts.shape[1]), counts, 0.0)
+    n_right, n_labels = pairs.by_worker(right).sum(axis=1), total.sum(axis=1)
     mean = n_right.sum() / n_labels.sum()
     agreement = (n_right + SHRINKAGE * mean) / (n_labels + SHRINKAGE)
     _, rank = np.unique(agreement.round(SAME), return_inverse=True)
@@ -116,7 +116,7 @@ def _first_membership(
 
 
 def _membership(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol state"],
     total: Float[np.ndarray, "worker state"],
     previous: TypeBase,
@@ -124,7 +124,7 @@ def _membership(
     """Equation 1; what does not depend on the type is left out."""
     scores = np.empty((len(total), len(previous.share)))
     for g, matrix in enumerate(previous.matrices):
-        pseudo = np.maximum(previous.strength * matrix[symbols.label], np.finfo(float).tiny)
+        pseudo = np.maximum(previous.strength * matrix[pairs.label], np.finfo(float).tiny)
         gain = (gammaln(counts + pseudo) - gammaln(pseudo)).sum(axis=1, keepdims=True)
-        scores[:, g] = symbols.by_worker(gain)[:, 0]
+        scores[:, g] = pairs.by_worker(gain)[:, 0]
     return softmax(scores + np.log(previous.share), axis=1)

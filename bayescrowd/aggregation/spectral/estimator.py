@@ -210,7 +210,7 @@ class SpectralDawidSkene(Aggregator):
         self.pseudo_counts_ = FIRST_PSEUDO_COUNTS if is_learned else float(self.pseudo_counts)
         found, best = self._best_fit(ann, fixed, origins)
         if is_learned:
-            learned = learned_pseudo_counts(found.symbols, found.counts)
+            learned = learned_pseudo_counts(found.pairs, found.counts)
             if learned != self.pseudo_counts_:
                 self.pseudo_counts_ = learned
                 found, best = self._best_fit(ann, fixed, origins)
@@ -220,7 +220,7 @@ class SpectralDawidSkene(Aggregator):
         if best is not None and is_spectral:
             self.partition_ = pd.Series(best.origin.groups, index=ann.workers, name="group")
             self.initial_confusions_ = confusion_frame(best.start.confusions, ann)
-        self.d_bar_, pair = class_divergence(found.symbols, found.counts)
+        self.d_bar_, pair = class_divergence(found.pairs, found.counts)
         self.sigma_min_, self.sigma_min_error_ = best.origin.strength if best else (np.nan, np.nan)
         self._warn_of_weak_moments(ann, best, pair, trouble)
         return found

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.spectral.worker_groups import N_GROUPS
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 __all__ = ["MomentStrength", "class_divergence", "least_singular_value"]
 
@@ -83,7 +83,7 @@ def _strength_of_pair(
 
 
 def class_divergence(
-    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol cls"]
 ) -> tuple[float, tuple[int, int]]:
     """D-bar in nats, and the two classes that are the most similar, the true one first.
 
@@ -91,7 +91,7 @@ def class_divergence(
     pseudo-label, spread evenly, without which a single zero would make the divergence infinite.
 
     Args:
-        symbols: the pairs of a worker and a label that occur.
+        pairs: the pairs of a worker and a label that occur.
         counts: expected number of labels of each pair on tasks of each class.
 
     Examples:
@@ -99,20 +99,20 @@ def class_divergence(
         >>> import bayescrowd as bc
         >>> ann = bc.Annotations.from_matrix([["a"]] * 9 + [["b"]] * 9)  # one worker
         >>> counts = np.array([[7.5, 1.5], [1.5, 7.5]])  # rows (0.8, 0.2) and (0.2, 0.8)
-        >>> divergence, pair = class_divergence(Symbols(ann), counts)
+        >>> divergence, pair = class_divergence(WorkerLabelPairs(ann), counts)
         >>> round(divergence, 6), round(0.6 * float(np.log(4)), 6)
         (0.831777, 0.831777)
     """
-    n_classes = symbols.n_classes
-    totals = symbols.by_worker(counts)
-    share = totals.sum(axis=1) / symbols.n_tasks
-    rows = (counts + 1.0 / n_classes) / (totals + 1.0)[symbols.worker]
-    cross = (rows * share[symbols.worker, None]).T @ np.log(rows)
+    n_classes = pairs.n_classes
+    totals = pairs.by_worker(counts)
+    share = totals.sum(axis=1) / pairs.n_tasks
+    rows = (counts + 1.0 / n_classes) / (totals + 1.0)[pairs.worker]
+    cross = (rows * share[pairs.worker, None]).T @ np.log(rows)
     # Labels that a worker never gave have the pseudo-label's share, the same for each of them.
     unseen = 1.0 / n_classes / (totals + 1.0)
-    n_unseen = n_classes - np.bincount(symbols.worker, minlength=symbols.n_workers)
+    n_unseen = n_classes - np.bincount(pairs.worker, minlength=pairs.n_workers)
     cross += (unseen * (share * n_unseen)[:, None]).T @ np.log(unseen)
-    divergence = (np.diagonal(cross)[:, None] - cross) / symbols.n_workers
+    divergence = (np.diagonal(cross)[:, None] - cross) / pairs.n_workers
     np.fill_diagonal(divergence, np.inf)
     true, other = np.unravel_index(int(divergence.argmin()), divergence.shape)
     return float(divergence[true, other]), (int(true), int(other))

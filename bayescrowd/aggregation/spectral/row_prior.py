@@ -37,7 +37,7 @@ from jaxtyping import Float
 
 from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.shrunken.ability import row_evidence
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 
 __all__ = [
@@ -125,24 +125,26 @@ def accuracy_rows(accuracy: float, n_classes: int) -> Float[np.ndarray, "cls obs
     return rows
 
 
-def learned_pseudo_counts(symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]) -> float:
+def learned_pseudo_counts(
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol cls"]
+) -> float:
     """Pseudo-labels per row, s - 1 with s by equation 2.
 
     Args:
-        symbols: the pairs of a worker and a label that occur.
+        pairs: the pairs of a worker and a label that occur.
         counts: expected number of labels of each pair on tasks of each class.
 
     Examples:
         >>> import numpy as np
         >>> import bayescrowd as bc
         >>> matrix = [list("aab")] * 9 + [list("bba")] * 9  # two always right, one always wrong
-        >>> symbols = Symbols(bc.Annotations.from_matrix(matrix))
-        >>> learned_pseudo_counts(symbols, 9.0 * np.array([[1, 0], [0, 1]] * 2 + [[0, 1], [1, 0]]))
+        >>> pairs = WorkerLabelPairs(bc.Annotations.from_matrix(matrix))
+        >>> learned_pseudo_counts(pairs, 9.0 * np.array([[1, 0], [0, 1]] * 2 + [[0, 1], [1, 0]]))
         1.0
     """
-    right = counts[np.arange(len(symbols)), symbols.label].sum()
-    rows = accuracy_rows(float(right / counts.sum()), symbols.n_classes).T[symbols.label]
-    totals = symbols.by_worker(counts)
+    right = counts[np.arange(len(pairs)), pairs.label].sum()
+    rows = accuracy_rows(float(right / counts.sum()), pairs.n_classes).T[pairs.label]
+    totals = pairs.by_worker(counts)
     scores = [
         row_evidence(counts, totals, rows, strength) - 0.5 * np.log(strength / USUAL_STRENGTH) ** 2
         for strength in STRENGTHS

@@ -55,7 +55,7 @@ from bayescrowd.aggregation.shrunken.baselines import CoinModel
 from bayescrowd.aggregation.shrunken.rows import Counted, by_class, log_rows, log_rows_of_new
 from bayescrowd.aggregation.task_sample import task_folds
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.features import FeatureTable
 from bayescrowd.estimator import ignore_not_converged
@@ -202,7 +202,7 @@ class _Crowd:
     """Workers, by the models of the default aggregator."""
 
     def __init__(self, ann: Annotations) -> None:
-        self._ann, self._symbols = ann, Symbols(ann)
+        self._ann, self._pairs = ann, WorkerLabelPairs(ann)
         weights = AutoAggregator().fit(ann).weights_.drop("votes")
         self._members = [member for member in POOL if weights[member.name] > 0]
         self.n_models = len(self._members)
@@ -212,50 +212,50 @@ class _Crowd:
         self._n_iter = N_ITER if ann.n_labels <= LARGE else LARGE_N_ITER
 
     def folds(self) -> list[Int[np.ndarray, " _part"]]:
-        return task_folds(self._ann, self._symbols.fixed, N_FOLDS)
+        return task_folds(self._ann, self._pairs.fixed, N_FOLDS)
 
     def without(self, fold: Int[np.ndarray, " part"]) -> _HeldOut:
         ann = self._ann
         rest = np.setdiff1d(np.arange(ann.n_tasks), fold)
         others, held = (ann.select_tasks(ann.tasks[part]) for part in (rest, fold))
-        symbols, new = Symbols(others), Symbols(held)
+        pairs, new = WorkerLabelPairs(others), WorkerLabelPairs(held)
         is_known = others.labels_per_worker > 0
         known = np.where(is_known, np.arange(ann.n_workers), -1)
-        votes = vote_shares(others, symbols.fixed)
-        fits = fit_members(self._members, symbols, votes, n_iter=self._n_iter, tol=TOL)
+        votes = vote_shares(others, pairs.fixed)
+        fits = fit_members(self._members, pairs, votes, n_iter=self._n_iter, tol=TOL)
         seen = np.stack([by_class(fit.posterior, ann.n_classes) for fit in fits.values()])
         unseen = np.stack(
-            [posterior_of_new(fit, fit.log_prior, symbols, new, known) for fit in fits.values()]
+            [posterior_of_new(fit, fit.log_prior, pairs, new, known) for fit in fits.values()]
         )
-        rows = implied_rows(symbols, np.tensordot(self._weights, seen, axes=1))
+        rows = implied_rows(pairs, np.tensordot(self._weights, seen, axes=1))
         return _HeldOut(
             held.n_tasks,
             held.task_codes,
             held.worker_codes,
             new.of_label,
-            log_rows_of_new(rows, symbols, new, known),
+            log_rows_of_new(rows, pairs, new, known),
             rows.log_prior,
             unseen,
-            np.where(is_known, self._scores(symbols, seen), -np.inf),
+            np.where(is_known, self._scores(pairs, seen), -np.inf),
         )
 
     def information(
         self, posteriors: Float[np.ndarray, "model item cls"]
     ) -> Float[np.ndarray, " worker"]:
-        scores = self._scores(self._symbols, posteriors)
+        scores = self._scores(self._pairs, posteriors)
         return np.where(self._ann.labels_per_worker > 0, scores, 0.0)
 
     def _scores(
-        self, symbols: Symbols, posteriors: Float[np.ndarray, "model item cls"]
+        self, pairs: WorkerLabelPairs, posteriors: Float[np.ndarray, "model item cls"]
     ) -> Float[np.ndarray, " worker"]:
         # Information is averaged, not classes: of a model that lost its way, next to nothing is
         # left of the former, whereas the latter would be spoilt for all.
-        scores = np.zeros(symbols.n_workers)
+        scores = np.zeros(pairs.n_workers)
         for weight, posterior in zip(self._weights, posteriors, strict=True):
-            rows, priors = implied_rows(symbols, posterior), posterior.mean(axis=0)
-            accuracy = CoinModel().base(symbols, rows.counts, None).accuracy
+            rows, priors = implied_rows(pairs, posterior), posterior.mean(axis=0)
+            accuracy = CoinModel().base(pairs, rows.counts, None).accuracy
             coin = _coin_information(accuracy, priors)
-            matrix = _matrix_information(symbols, rows, priors)
+            matrix = _matrix_information(pairs, rows, priors)
             scores += weight * (self._coin_share * coin + (1 - self._coin_share) * matrix)
         return scores
 
@@ -272,16 +272,16 @@ def _coin_information(
 
 
 def _matrix_information(
-    symbols: Symbols, rows: Counted, priors: Float[np.ndarray, " cls"]
+    pairs: WorkerLabelPairs, rows: Counted, priors: Float[np.ndarray, " cls"]
 ) -> Float[np.ndarray, " worker"]:
     """Information of labels that come from the workers' rows, some workers at a time."""
     n_classes = len(priors)
-    out = np.empty(symbols.n_workers)
+    out = np.empty(pairs.n_workers)
     size = max(1, _BLOCK_CELLS // n_classes**2)
-    for first in range(0, symbols.n_workers, size):
-        block = np.arange(first, min(first + size, symbols.n_workers))
+    for first in range(0, pairs.n_workers, size):
+        block = np.arange(first, min(first + size, pairs.n_workers))
         worker, label = np.repeat(block, n_classes), np.tile(np.arange(n_classes), len(block))
-        place = symbols.find(worker, label)
+        place = pairs.find(worker, label)
         counts = np.where(place[:, None] >= 0, rows.counts[place], 0.0)
         table = np.exp(log_rows(rows.base, counts, rows.totals, worker, label))
         table = table.reshape(len(block), n_classes, n_classes)

@@ -43,7 +43,7 @@ from bayescrowd.aggregation.em import floored_log
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.aggregation.whole_matrices import counts_by_worker, estimate_of, incidence
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, Tolerance
@@ -214,13 +214,13 @@ class SelectiveDawidSkene(Aggregator):
         sweep = labels.sweep(estimate_of(floored_log(confusions), priors), posterior)
         crowd = mean_rows(counts_by_worker(sweep.counts, n_classes))
         confusions[ann.labels_per_worker == 0] = crowd
-        symbols = Symbols(ann)
+        pairs = WorkerLabelPairs(ann)
         return Aggregation(
             posterior,
             priors,
             DenseRows(confusions, crowd),
-            symbols,
-            sweep.counts[symbols.keys],
+            pairs,
+            sweep.counts[pairs.keys],
             sweep.log_likelihood,
             estimator.trace_,
             estimator.converged_,

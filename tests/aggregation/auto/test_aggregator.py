@@ -12,7 +12,7 @@ from bayescrowd.aggregation.auto import pool
 from bayescrowd.aggregation.auto.pool import POOL, fit_members
 from bayescrowd.aggregation.shrunken.rows import by_class
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 SIMPLE = (bc.MajorityVote, bc.OneCoinDawidSkene, bc.DawidSkene)
 
@@ -32,9 +32,9 @@ def fitted(data):
 
 def test_the_answer_is_the_tempered_average_of_models_and_votes(data, fitted):
     ann = data.annotations
-    symbols = Symbols(ann)
-    votes = vote_shares(ann, symbols.fixed)
-    fits = fit_members(POOL, symbols, votes, n_iter=50, tol=1e-4)
+    pairs = WorkerLabelPairs(ann)
+    votes = vote_shares(ann, pairs.fixed)
+    fits = fit_members(POOL, pairs, votes, n_iter=50, tol=1e-4)
     weights = fitted.scores_["weight"]
     average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
     z = fitted.scores_["z"]
@@ -242,8 +242,8 @@ def test_models_that_may_collapse_wait_for_labels(published, monkeypatch):
     web = published("web")
     frame = web.annotations.to_frame().sample(frac=1, random_state=0)
     ann = bc.Annotations.from_frame(frame.groupby("task").head(2), classes=[1, 2, 3, 4, 5])
-    symbols = Symbols(ann)
-    fits = fit_members(POOL, symbols, vote_shares(ann, symbols.fixed), n_iter=50, tol=1e-4)
+    pairs = WorkerLabelPairs(ann)
+    fits = fit_members(POOL, pairs, vote_shares(ann, pairs.fixed), n_iter=50, tol=1e-4)
     for member in POOL:
         calls = by_class(fits[member.name].posterior, ann.n_classes).mean(axis=0)
         assert (calls.max() > 0.5) == member.may_collapse

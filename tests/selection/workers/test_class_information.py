@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 import bayescrowd as bc
 from bayescrowd.aggregation.shrunken.ability import implied_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.features import as_feature_table
 from bayescrowd.selection.workers.class_information import (
     TEMPERATURES,
@@ -57,9 +57,9 @@ def test_information_of_one_accuracy(accuracy):
 
 def test_information_of_matrices():
     data = bc.simulate.crowd(60, 5, 3, labels_per_task=4, accuracy=0.7, seed=0)
-    symbols = Symbols(data.annotations)
+    pairs = WorkerLabelPairs(data.annotations)
     posterior = np.random.default_rng(0).dirichlet(np.ones(3), size=60)
-    rows, priors = implied_rows(symbols, posterior), posterior.mean(axis=0)
+    rows, priors = implied_rows(pairs, posterior), posterior.mean(axis=0)
     counts = np.zeros((5, 3, 3))
     np.add.at(
         counts.transpose(0, 2, 1),
@@ -72,7 +72,7 @@ def test_information_of_matrices():
     matrices = base if np.isinf(strength) else counts + strength * base
     matrices = matrices / matrices.sum(axis=2, keepdims=True)
     expected = [enumerated(priors[:, None] * matrix) for matrix in matrices]
-    np.testing.assert_allclose(_matrix_information(symbols, rows, priors), expected, atol=1e-12)
+    np.testing.assert_allclose(_matrix_information(pairs, rows, priors), expected, atol=1e-12)
 
 
 def test_predictions_by_enumeration():
