@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -42,8 +42,6 @@ from bayescrowd.checks.parameters import Count, NonNegative, Seed, Tolerance, as
 from bayescrowd.data.annotations import Annotations
 
 __all__ = ["DawidSkene", "EMAggregator", "MaximisedRows"]
-
-_SMOOTHINGS = get_args(Smoothing)
 
 
 class MaximisedRows(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from bayescrowd.aggregation.em import Incidence
+from bayescrowd.aggregation.em import LOG_FLOOR, EMEstimate, Incidence
 from bayescrowd.aggregation.worker_rows import find_pairs, silent_workers
 from bayescrowd.data.annotations import Annotations
 
@@ -78,10 +78,10 @@ class WorkerLabelPairs:
         )
 
     def incidence(self, n_states: int) -> Incidence:
-        """The labels as tasks x pairs, for models with several states per class.
+        """The labels as tasks x symbols, for models with several states per class.
 
-        A known truth is one more symbol of its task. These symbols, one per class, come after the
-        pairs. States of another class then have no probability, however many there are per class.
+        State z belongs to class `z % n_classes`. A known truth is one more symbol of its task;
+        these symbols, one per class, come after the pairs, and `with_truth` makes their rows.
         """
         task, symbol = self.task_of_label, self.of_label
         if (self.fixed >= 0).any():
@@ -97,6 +97,26 @@ class WorkerLabelPairs:
             n_symbols=len(self) + self.n_classes,
             n_classes=n_states,
         )
+
+    def with_truth(
+        self, table: Float[np.ndarray, "symbol state"]
+    ) -> Float[np.ndarray, "all_symbols state"]:
+        """A table of log P(label | state) with the rows of known truths, for `incidence`.
+
+        A known truth gives states of other classes no probability.
+        """
+        n_classes = self.n_classes
+        same = np.arange(n_classes)[:, None] == np.arange(table.shape[1]) % n_classes
+        return np.concatenate([table, np.where(same, 0.0, LOG_FLOOR)])
+
+    def state_posterior(
+        self, table: Float[np.ndarray, "symbol state"], log_prior: Float[np.ndarray, " state"]
+    ) -> Float[np.ndarray, "item state"]:
+        """P(state | labels) of each task, given log P(label | state) of the pairs."""
+        posterior = np.empty((self.n_tasks, len(log_prior)))
+        estimate = EMEstimate(self.with_truth(table), log_prior, 0.0, None)
+        self.incidence(len(log_prior)).sweep(estimate, posterior)
+        return posterior
 
     def find(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]

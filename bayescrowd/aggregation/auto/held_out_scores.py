@@ -36,13 +36,21 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.em import floored_log
-from bayescrowd.aggregation.shrunken.rows import Fit, log_rows_of_new, state_posterior
+from bayescrowd.aggregation.shrunken.base import Counted, Fit, by_class, log_rows_at
 from bayescrowd.aggregation.task_sample import task_folds
 from bayescrowd.aggregation.votes import vote_shares
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 
-__all__ = ["HeldOut", "label_log_probabilities", "model_weights", "score_held_out_labels"]
+__all__ = [
+    "FitModels",
+    "HeldOut",
+    "label_log_probabilities",
+    "log_rows_of_new",
+    "model_weights",
+    "posterior_of_new",
+    "score_held_out_labels",
+]
 
 N_FOLDS = 5
 """Number of parts into which the tasks are split; one is held out at a time."""
@@ -62,9 +70,9 @@ LEAST_WEIGHT = 0.02
 FitModels = Callable[
     [WorkerLabelPairs, Float[np.ndarray, "item cls"]], Mapping[str, tuple[Fit, Fit]]
 ]
-"""Fits models to labels from the shares of votes.
+"""Fits models to labels, starting from the shares of votes.
 
-For each model, by name, it gives the fit and the fit whose rows predict labels, which may differ.
+Returns, for each model by name, its fit and the fit whose rows predict labels, which may differ.
 """
 
 
@@ -80,7 +88,7 @@ class HeldOut(NamedTuple):
 def score_held_out_labels(
     fit_models: FitModels, ann: Annotations, fixed: Int[np.ndarray, " item"]
 ) -> HeldOut:
-    """Fit models without one part of the tasks and let them predict its labels, part by part.
+    """Hold out one part of the tasks at a time, and let models fitted to the rest predict it.
 
     Args:
         fit_models: fits all models to labels.
@@ -126,7 +134,7 @@ def label_log_probabilities(
         known: each worker's place in the fit, -1 for those without labels in it.
     """
     own = log_rows_of_new(fit, pairs, new, known)
-    posterior = state_posterior(new, own, fit.log_prior)
+    posterior = new.state_posterior(own, fit.log_prior)
     task, symbol = new.task_of_label, new.of_label
     others = floored_log(posterior)[task] - own[symbol]
     others -= others.max(axis=1, keepdims=True)
@@ -134,6 +142,29 @@ def label_log_probabilities(
     others /= others.sum(axis=1, keepdims=True)
     rows = own if judged is fit else log_rows_of_new(judged, pairs, new, known)
     return floored_log((others * np.exp(rows)[symbol]).sum(axis=1))
+
+
+def log_rows_of_new(
+    fit: Counted, pairs: WorkerLabelPairs, new: WorkerLabelPairs, known: Int[np.ndarray, " worker"]
+) -> Float[np.ndarray, "symbol state"]:
+    """Logarithm of the probability of the pairs of other labels, in each state.
+
+    Args:
+        fit: the fit.
+        pairs: the pairs of its labels.
+        new: the pairs of the other labels.
+        known: place in the fit of each worker of the other labels, -1 for a new worker.
+    """
+    worker = known[new.worker]
+    return log_rows_at(fit, pairs.find(worker, new.label), worker, new.label)
+
+
+def posterior_of_new(
+    fit: Fit, pairs: WorkerLabelPairs, new: WorkerLabelPairs, known: Int[np.ndarray, " worker"]
+) -> Float[np.ndarray, "item cls"]:
+    """P(class) of tasks that a fit has not seen; the arguments are those of `log_rows_of_new`."""
+    posterior = new.state_posterior(log_rows_of_new(fit, pairs, new, known), fit.log_prior)
+    return by_class(posterior, new.n_classes)
 
 
 def model_weights(held_out: HeldOut, prior_weights: Mapping[str, float]) -> pd.DataFrame:

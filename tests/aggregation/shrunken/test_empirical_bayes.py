@@ -28,7 +28,7 @@ def test_rows_by_hand():
         variance=1.0,
         wrong=np.array([[0.0, 1.0], [1.0, 0.0]]),
         strength=4.0,
-        age=1,
+        n_updates=1,
     )
     worker, label = np.array([0, 0, 1, -1]), np.array([0, 1, 1, 1])
     # Odds of a right answer: 1 and 3 for worker 0 and strangers, 2 and 6 for worker 1.

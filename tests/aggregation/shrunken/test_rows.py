@@ -5,8 +5,9 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.aggregation.shrunken.ability import EmpiricalBayesModel
+from bayescrowd.aggregation.shrunken.base import by_class
 from bayescrowd.aggregation.shrunken.baselines import CoinModel, MeanRowsModel
-from bayescrowd.aggregation.shrunken.rows import by_class, fit_rows, spread_over_levels
+from bayescrowd.aggregation.shrunken.rows import fit_rows, spread_over_levels
 from bayescrowd.aggregation.votes import vote_shares
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
