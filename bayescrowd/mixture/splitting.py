@@ -43,7 +43,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["SHOWN", "Coordinates", "Direction", "moved_apart", "split_direction", "split_hessian"]
+__all__ = ["SHOWN", "Coordinates", "Direction", "move_apart", "split_direction", "split_hessian"]
 
 Coordinates = Literal["probability", "fisher"]
 
@@ -140,7 +140,7 @@ def split_hessian(
     return tangent @ (bias[:, None] * form * bias) @ tangent / n_items
 
 
-def moved_apart(
+def move_apart(
     profile: Float[np.ndarray, " value"], change: Float[np.ndarray, " value"], step: float
 ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
     """The twins' profiles on one feature, a step along the change and a step back.
@@ -149,7 +149,7 @@ def moved_apart(
 
     Examples:
         >>> import numpy as np
-        >>> forth, back = moved_apart(np.array([0.5, 0.5]), np.array([0.7, -0.7]), 0.1)
+        >>> forth, back = move_apart(np.array([0.5, 0.5]), np.array([0.7, -0.7]), 0.1)
         >>> forth.round(2), back.round(2)
         (array([0.57, 0.43]), array([0.43, 0.57]))
     """

@@ -104,7 +104,7 @@ class EmpiricalBayesModel(NamedTuple):
         counts: Float[np.ndarray, "symbol state"],
         previous: AbilityBase | None,
     ) -> AbilityBase:
-        """The next update; every `STRENGTH_INTERVAL` updates, a learned strength is chosen again."""
+        """The next update; a learned strength is chosen again every `STRENGTH_INTERVAL` of them."""
         base = self.update(pairs, counts, previous)
         if self.strength == "learned" and base.n_updates % STRENGTH_INTERVAL == 0:
             base = choose_strength(base, pairs, counts)

@@ -65,7 +65,7 @@ from bayescrowd.aggregation.votes import TIE
 from bayescrowd.aggregation.whole_matrices import confusion_frame, estimate_of, incidence
 from bayescrowd.checks.parameters import Count, NonNegative, Real, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
-from bayescrowd.estimator import warn_not_converged
+from bayescrowd.iteration import warn_not_converged
 
 __all__ = ["SpectralDawidSkene"]
 

@@ -48,7 +48,7 @@ from bayescrowd.aggregation.votes import vote_shares
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.features import FeatureTable
-from bayescrowd.estimator import ignore_not_converged
+from bayescrowd.iteration import ignore_not_converged
 from bayescrowd.mixture.mdpd import MDPD
 from bayescrowd.selection.workers.held_out_gains import TEMPERATURES, HeldOutItems, path_gains
 

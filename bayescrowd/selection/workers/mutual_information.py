@@ -38,9 +38,10 @@ from bayescrowd.aggregation.votes import shares
 from bayescrowd.checks.parameters import Count, Seed, check_parameters, validate_arguments
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.features import FeatureTable, as_feature_table, is_long
-from bayescrowd.estimator import ParameterMixin, check_is_fitted, ignore_not_converged
+from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.information import Estimator as PairEstimator
 from bayescrowd.information import information_matrix
+from bayescrowd.iteration import ignore_not_converged
 from bayescrowd.mixture.mdpd import MDPD
 from bayescrowd.selection.workers.class_information import (
     as_crowd,
