@@ -1,4 +1,4 @@
-"""Methods without a label model, seen through the one that their answers imply."""
+"""The label model that the answers of a method without one imply."""
 
 from __future__ import annotations
 
@@ -24,10 +24,16 @@ def implied_aggregation(
     trace: Any = (),
     converged: bool = True,
 ) -> Aggregation:
-    """The aggregation of a method without a label model, seen through Dawid and Skene's.
+    """The answers of a method without a label model, described by Dawid and Skene's.
 
-    Priors and confusion matrices are the ones its answers imply (one M-step), and the
+    Priors and confusion matrices are those that the answers imply (one M-step), and the
     log-likelihood is theirs, so that methods can be compared.
+
+    Args:
+        ann: the labels.
+        posterior: the answers, as P(class) of each task.
+        trace: the course of the method's iteration, if there is one.
+        converged: whether the method met its tolerance.
     """
     pairs = WorkerLabelPairs(ann)
     labels = pairs.labels()

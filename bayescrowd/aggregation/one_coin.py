@@ -1,9 +1,10 @@
 """One-coin Dawid–Skene: a single accuracy per worker.
 
-Worker w answers rightly with probability a_w and else picks one of the K - 1 wrong classes evenly,
-whatever the true class: Dawid and Skene's model with pi_wkk = a_w and pi_wkl = (1 - a_w) / (K - 1).
-One number per worker is learned from few labels; systematic confusions it cannot see. The E-step is
-Dawid and Skene's (eq. 2.5); the M-step's accuracy is the expected share of right labels.
+Worker w answers correctly with probability a_w and otherwise picks one of the K - 1 wrong classes
+with equal probability, whatever the true class: Dawid and Skene's model with pi_wkk = a_w and
+pi_wkl = (1 - a_w) / (K - 1). One number per worker can be learned from few labels, but says nothing
+about systematic confusions. The E-step is Dawid and Skene's (eq. 2.5); in the M-step, the accuracy
+is the expected share of right labels.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ class OneCoinDawidSkene(EMAggregator):
     Args:
         init: as for `DawidSkene`.
         n_init: as for `DawidSkene`.
-        prior: class prior 'uniform' or 'learned'. Learned priors tempt a model with one number
-            per worker to call everything the commoner class: bluebird 27.8 % against 41.7 %.
-        smoothing: where the pseudo-counts of a worker's accuracy go: 'flat' as if by guessing
-            among the classes, 'diagonal' on right answers, 'pooled' toward the crowd's accuracy.
-        pseudo_counts: how many per worker.
+        prior: class prior, 'uniform' or 'learned'. With a learned prior, a model with one number
+            per worker tends to put everything into the more common class: 41.7 % errors on
+            bluebird against 27.8 %.
+        smoothing: how the pseudo-counts of a worker's accuracy are distributed: 'flat' as if the
+            worker guessed among the classes, 'diagonal' on right answers, 'pooled' at the crowd's
+            accuracy.
+        pseudo_counts: pseudo-counts per worker.
         zeros: as for `DawidSkene`.
-        n_iter: most iterations.
+        n_iter: largest number of iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
-        seed: random starts and ties.
+        seed: seed of the random starts and of the draw that breaks ties.
 
     Examples:
         >>> import bayescrowd as bc
