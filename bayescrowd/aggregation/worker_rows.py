@@ -159,7 +159,7 @@ class SparseRows(WorkerRows):
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair cls"]:
         """The worker's own entries where the pair occurs, those of the base elsewhere."""
-        rows = self._unseen(worker, label)
+        rows = self._unseen_rows(worker, label)
         place = find_pairs(self._keys, self.n_classes, worker, label)
         seen = np.flatnonzero(place >= 0)
         log_seen = self._log_seen[place[seen]]
@@ -214,7 +214,7 @@ class SparseRows(WorkerRows):
         for part in blocks(len(self._keys), n_classes):
             log_seen = self._log_seen[part]
             seen = np.exp(log_seen)
-            unseen = self._unseen(worker[part], label[part])
+            unseen = self._unseen_rows(worker[part], label[part])
             correction[part] = (seen * log_seen - xlogy(unseen, unseen)) @ priors
             observed[worker[part], label[part]] = seen @ priors
         total += np.bincount(worker, correction, minlength=self.n_workers)
@@ -227,7 +227,7 @@ class SparseRows(WorkerRows):
         """Whether the worker has no labels."""
         return silent_workers(self._keys, self.n_workers, self.n_classes)
 
-    def _unseen(
+    def _unseen_rows(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair cls"]:
         """Entries of labels that the worker has not given."""

@@ -223,13 +223,15 @@ class MDPD(ParameterMixin):
         `goodness_of_fit` computes what to expect of a true model.
         """
         check_is_fitted(self)
-        return total_information(self._unexplained(self._table, self.responsibilities_.to_numpy()))
+        return total_information(
+            self._information_left(self._table, self.responsibilities_.to_numpy())
+        )
 
     def unexplained(self) -> pd.DataFrame:
         """I(Xi; Xj | Y) of every two features on the fitted data, features x features, nats."""
         check_is_fitted(self)
         return pd.DataFrame(
-            self._unexplained(self._table, self.responsibilities_.to_numpy()),
+            self._information_left(self._table, self.responsibilities_.to_numpy()),
             index=self.features_,
             columns=self.features_,
         )
@@ -260,7 +262,7 @@ class MDPD(ParameterMixin):
         check_is_fitted(self)
         if n_bootstrap < 1:
             raise ValueError(f"n_bootstrap={n_bootstrap}: expected at least 1")
-        found = self._unexplained(self._table, self.responsibilities_.to_numpy())
+        found = self._information_left(self._table, self.responsibilities_.to_numpy())
         rng = np.random.default_rng(seed)
         total, total_square = np.zeros_like(found), np.zeros_like(found)
         n_larger = 0
@@ -276,7 +278,7 @@ class MDPD(ParameterMixin):
                 tol=self.tol,
                 estimate=self._estimate,
             )
-            again = self._unexplained(drawn, result.posterior)
+            again = self._information_left(drawn, result.posterior)
             n_larger += int(again.sum() >= found.sum())
             total += again
             total_square += again**2
@@ -340,7 +342,7 @@ class MDPD(ParameterMixin):
         check_is_fitted(self)
         return as_feature_table(data).recoded(self.features_, self.values_)
 
-    def _unexplained(
+    def _information_left(
         self, table: FeatureTable, posterior: Float[np.ndarray, "item component"]
     ) -> Float[np.ndarray, "feature feature"]:
         return conditional_mutual_information(table, posterior).total

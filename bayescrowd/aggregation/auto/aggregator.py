@@ -105,10 +105,9 @@ class AutoAggregator(RowAggregator):
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         votes = vote_shares(ann, pairs.fixed)
         fits = self._weighted_fits(pairs, ann, votes)
-        average = sum(
-            self._shares[name] * by_class(fit.posterior, ann.n_classes)
-            for name, fit in fits.items()
-        )
+        average = np.zeros_like(votes)
+        for name, fit in fits.items():
+            average += self._shares[name] * by_class(fit.posterior, ann.n_classes)
         posterior = with_known(_answer(average, votes, self.temperature_), pairs.fixed)
         self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
         self.why_ = _why(self.scores_, ann)
@@ -156,10 +155,9 @@ class AutoAggregator(RowAggregator):
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
         pairs, new = WorkerLabelPairs(self._annotations), WorkerLabelPairs(ann)
-        average = sum(
-            self._shares[name] * posterior_of_new(fit, pairs, new, known)
-            for name, fit in self._fits.items()
-        )
+        average = np.zeros((ann.n_tasks, ann.n_classes))
+        for name, fit in self._fits.items():
+            average += self._shares[name] * posterior_of_new(fit, pairs, new, known)
         return _answer(average, shares(ann.votes.astype(float)), self.temperature_)
 
 

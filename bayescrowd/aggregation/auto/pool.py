@@ -175,7 +175,8 @@ def weigh_pool(ann: Annotations, fixed: Int[np.ndarray, " item"], *, n_iter: int
         {member.name: member.prior_weight(sample.n_labels, n_tasks) for member in POOL},
     )
     weights = scores["weight"].nlargest(MOST_MODELS) if is_large else scores["weight"]
-    return PoolWeights(scores, (weights[weights > 0] / weights.sum()).to_dict())
+    shares = weights[weights > 0] / weights.sum()
+    return PoolWeights(scores, {str(name): float(share) for name, share in shares.items()})
 
 
 def affordable_iterations(n_labels: int, n_iter: int) -> int:

@@ -177,7 +177,7 @@ def test_bad_parameters(sparse, options, message):
 
 
 def test_bad_data(sparse):
-    with pytest.raises(ValueError, match="with 20 features, got ndarray of shape"):
+    with pytest.raises(ValueError, match="with the 20 features of the fit, got ndarray of shape"):
         Selector(3).fit(sparse.annotations).transform(np.zeros((5, 3)))
     with pytest.raises(ValueError, match="needs at least 2 items"):
         Selector().fit(np.array([[0, 1]]))
