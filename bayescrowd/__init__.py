@@ -73,10 +73,10 @@ if TYPE_CHECKING:
     from bayescrowd.selection.repeats.selector import (
         InfeasibleProjectionWarning as InfeasibleProjectionWarning,
     )
+    from bayescrowd.selection.workers.curve import selection_curve as selection_curve
     from bayescrowd.selection.workers.mutual_information import (
         MutualInformationSelector as MutualInformationSelector,
     )
-    from bayescrowd.selection.workers.mutual_information import selection_curve as selection_curve
     from bayescrowd.selection.workers.selective_dawid_skene import (
         SelectiveDawidSkene as SelectiveDawidSkene,
     )
@@ -134,7 +134,7 @@ _NAMES = {
     "read_annotations": "bayescrowd.io.reading",
     "read_truth": "bayescrowd.io.reading",
     "sample_posterior": "bayescrowd.posterior.sample",
-    "selection_curve": "bayescrowd.selection.workers.mutual_information",
+    "selection_curve": "bayescrowd.selection.workers.curve",
     "simulate_budget": "bayescrowd.budgeted.evaluation.simulation",
     "worker_posterior": "bayescrowd.posterior.workers",
 }

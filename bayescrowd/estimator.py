@@ -2,22 +2,19 @@
 
 Importing `sklearn.base` loads `scipy.stats` and takes longer than most fits. `ParameterMixin`
 gives an estimator the methods with which `sklearn.base.clone`, pipelines and searches read and set
-parameters. Its text and HTML representations, its tags, `NotFittedError` and `ConvergenceWarning`
-are scikit-learn's own and are imported when they are needed.
+parameters. Its text and HTML representations, its tags and `NotFittedError` are scikit-learn's own
+and are imported when they are needed.
 """
 
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from bayescrowd.checks.parameters import validate_arguments
 
-__all__ = ["ParameterMixin", "check_is_fitted", "ignore_not_converged", "warn_not_converged"]
+__all__ = ["ParameterMixin", "check_is_fitted"]
 
 _REPRESENTATIONS = (
     "__repr__",
@@ -118,23 +115,6 @@ def check_is_fitted(estimator: ParameterMixin) -> None:
         f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate "
         "arguments before using this estimator."
     )
-
-
-def warn_not_converged(message: str, *, stacklevel: int) -> None:
-    """Issue a `sklearn.exceptions.ConvergenceWarning`; `stacklevel=1` points to the caller."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
-
-
-@contextmanager
-def ignore_not_converged() -> Iterator[None]:
-    """Ignore `sklearn.exceptions.ConvergenceWarning` inside a `with` statement."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 def _parameter_names(kind: type) -> list[str]:

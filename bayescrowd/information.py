@@ -1,9 +1,9 @@
 """Mutual information between discrete features, pair by pair, from co-occurrence counts.
 
-For items x symbols matrix A (`FeatureTable.matrix`), the products A' A hold how often each two
-symbols meet on one item; with the weights of a mixture component on the items, A' diag(r_k) A
-holds it within the component. Everything here is computed from these products, in blocks of
-features, so that memory grows with the features' square and not with that of their symbols.
+For the matrix A of items x symbols (`FeatureTable.matrix`), A' A counts how often every two symbols
+occur on the same item; with the weights of a mixture component on the items, A' diag(r_k) A counts
+it within the component. Everything here is computed from these products, in blocks of features, so
+that memory grows with the square of the features and not with that of their symbols.
 
 Equations are numbered as in Zhao and Zucker, 'Feature selection facilitates learning mixtures of
 discrete product distributions' (FS) and 'Stagewise learning for sparse clustering of
@@ -36,10 +36,10 @@ __all__ = [
 Estimator = Literal["paper", "co-labelled", "miller-madow", "chi-square"]
 
 CHI_SQUARE_LEVEL = 0.01
-"""Pairs whose independence is not rejected at this level count as independent in the screen."""
+"""Estimator 'chi-square' takes pairs as independent unless a test rejects it at this level."""
 
 _BLOCK_CELLS = 2**24
-"""Most cells of a block of the symbols x symbols table."""
+"""Largest number of cells of a block of the symbols x symbols table."""
 
 
 class ConditionalInformation(NamedTuple):
@@ -57,15 +57,15 @@ def pairwise_mutual_information(data: Any, estimator: Estimator = "paper") -> pd
 
     Args:
         data: Annotations, or a table of items x discrete features.
-        estimator: what a missing entry does.
+        estimator: how missing entries are treated.
 
-            * 'paper': probabilities are shares of all items, and the terms with a missing entry
-              are left out of the sum (FS, after section 5.2). Two features that are seldom present
-              together can have little of it, or less than none.
-            * 'co-labelled': the information among the items on which both are present.
-            * 'miller-madow': the same, less its bias to first order, weighted by the share of
-              items that have both.
-            * 'chi-square': 'co-labelled' weighted by that share, zero where a likelihood-ratio
+            * 'paper': probabilities are shares of all items, and terms with a missing entry are
+              left out of the sum (FS, after section 5.2). For two features that are seldom present
+              together it can be small, or even negative.
+            * 'co-labelled': the information on the items that have both features.
+            * 'miller-madow': the same minus its bias to first order, weighted by the share of
+              items that have both features.
+            * 'chi-square': 'co-labelled' weighted by that share, and zero where a likelihood-ratio
               test does not reject independence at 1 %.
 
     Examples:
@@ -103,9 +103,9 @@ def information_matrix(
 def conditional_mutual_information(
     data: Any, responsibilities: Float[np.ndarray, "item component"]
 ) -> ConditionalInformation:
-    """Information that two features share beyond a mixture's component (FS eq. 10, SL eq. 12).
+    """Information that two features share given the component (FS eq. 10, SL eq. 12).
 
-    The hybrid distribution takes items as they are and components by their responsibilities:
+    The hybrid distribution combines the observed items with the responsibilities of components:
     P(x, k) = sum over items with x of r[item, k] / n. Missing entries are left out as in the
     paper's estimator.
 
@@ -135,9 +135,9 @@ def conditional_mutual_information(
 def independence_p_values(table: FeatureTable) -> Float[np.ndarray, "feature feature"]:
     """p-value of the likelihood-ratio test of independence of every two features.
 
-    Twice the log-likelihood ratio, 2 n I among the n items that have both, is held against the
-    chi-square distribution; values that do not occur there take no degrees of freedom. The
-    diagonal is 1.
+    Twice the log-likelihood ratio, 2 n I on the n items that have both, is compared with the
+    chi-square distribution; values that do not occur there add no degrees of freedom. The diagonal
+    is 1.
 
     Examples:
         >>> import numpy as np
@@ -184,11 +184,11 @@ class _CoPresent(NamedTuple):
     n_both: Float[np.ndarray, "row feature"]
     """Number of items that have both."""
     n_left: Int[np.ndarray, "row feature"]
-    """Number of values of the first that occur there."""
+    """Number of values of the first feature that occur on these items."""
     n_right: Int[np.ndarray, "row feature"]
-    """Number of values of the second."""
+    """Number of values of the second feature that occur on these items."""
     n_joint: Int[np.ndarray, "row feature"]
-    """Number of pairs of values."""
+    """Number of pairs of values that occur on these items."""
 
 
 def _co_present(joint: Float[np.ndarray, "row value feature value"]) -> _CoPresent:
@@ -214,7 +214,7 @@ def _co_present_information(
     if estimator == "co-labelled":
         return information
     if estimator == "miller-madow":
-        # Miller and Madow: the entropy of m values that occur is low by (m - 1) / 2n.
+        # Miller and Madow: the plug-in entropy of m values is too small by (m - 1) / 2n.
         surplus = pairs.n_left + pairs.n_right - pairs.n_joint - 1
         correction = surplus / (2 * np.maximum(pairs.n_both, 1))
         information = np.where(pairs.n_both > 0, information + correction, 0.0)
@@ -232,9 +232,9 @@ def _p_value(pairs: _CoPresent) -> Float[np.ndarray, "row feature"]:
 def _joint_counts(
     table: FeatureTable, weights: Float[np.ndarray, " item"]
 ) -> Iterator[tuple[slice, Float[np.ndarray, "row value feature value"]]]:
-    """Weighted co-occurrence counts, a block of features against all, padded to equal values."""
+    """Weighted co-occurrence counts of a block of features with all, padded to equal sizes."""
     n_values = int(np.diff(table.feature_offsets).max())
-    padded = _padded(table, n_values)
+    padded = _pad(table, n_values)
     weighted = scipy.sparse.diags(weights) @ padded if (weights != 1).any() else padded
     columns = padded.shape[1]
     block = max(1, _BLOCK_CELLS // (n_values * columns))
@@ -248,8 +248,8 @@ def _joint_counts(
         )
 
 
-def _padded(table: FeatureTable, n_values: int) -> scipy.sparse.csr_matrix:
-    """The items x symbols matrix with room for equally many values in each feature."""
+def _pad(table: FeatureTable, n_values: int) -> scipy.sparse.csr_matrix:
+    """The matrix of items x symbols with `n_values` columns for each feature."""
     feature = table.feature_of_symbol
     place = feature * n_values + np.arange(table.n_symbols) - table.feature_offsets[feature]
     matrix = table.matrix
@@ -262,7 +262,7 @@ def _padded(table: FeatureTable, n_values: int) -> scipy.sparse.csr_matrix:
 def _by_value(
     table: FeatureTable, per_symbol: Float[np.ndarray, " symbol"]
 ) -> Float[np.ndarray, "feature value"]:
-    """Per-symbol numbers as features x values, zero where a feature has fewer values."""
+    """Numbers per symbol as features x values, zero where a feature has fewer values."""
     sizes = np.diff(table.feature_offsets)
     out = np.zeros((table.n_features, int(sizes.max())))
     feature = table.feature_of_symbol

@@ -1,12 +1,14 @@
 """The one loop: repeat a step until it settles, and keep its trace.
 
-A method states its step, `state -> Step`, and how far that step was from a fixed point. The rest
-is here once: the limit on iterations, the tolerance, the trace, whether the loop converged, the
-warning if it did not, and the reports that move a progress bar.
+A method states its step, `state -> Step`, and how far that step moved. Everything else is here
+once: the limit on iterations, the tolerance, the trace, whether the loop converged, the warning if
+it did not, and the reports that move a progress bar.
 
 * `settle` stops when a step changes less than the tolerance.
 * `ascend` is for steps that raise an objective: it stops when the objective rises by less.
 * `watch_iterations` shows every iteration that runs inside a block to an observer.
+* `warn_not_settled`, `warn_not_converged` and `ignore_not_converged` issue or ignore the
+  `ConvergenceWarning` of scikit-learn, which is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -27,27 +29,29 @@ __all__ = [
     "Iteration",
     "Step",
     "ascend",
+    "ignore_not_converged",
     "report_iteration",
     "settle",
+    "warn_not_converged",
     "warn_not_settled",
     "watch_iterations",
 ]
 
 State = TypeVar("State")
 
-# Dataclasses, since beartype does not read generic named tuples.
+# Dataclasses, because beartype cannot read generic named tuples.
 
 
 @dataclass(frozen=True)
 class Step(Generic[State]):
-    """What one step of a method gives."""
+    """The result of one step of a method."""
 
     state: State
     """Where the next step starts."""
     value: float
     """What the trace records: an objective, or the size of the change."""
     change: float
-    """How far the step moved, in the unit of the tolerance; NaN where that is not yet known."""
+    """How far the step moved, in the unit of the tolerance; NaN where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,12 @@ class Course(Generic[State]):
 
 
 class Iteration(NamedTuple):
-    """What an observer learns of an iteration."""
+    """What an observer learns about an iteration."""
 
     number: int
-    """Counted from 1."""
+    """Number of the iteration in its loop, counted from 1."""
     value: float
-    """The entry of the trace."""
+    """Entry of the trace."""
     change: float
     """What is compared with the tolerance; NaN where the loop has no such quantity."""
     tol: float
@@ -124,7 +128,7 @@ def ascend(
         >>> ascend(halve, 1.0, n_iter=100, tol=0.2).trace
         array([0.5  , 0.75 , 0.875])
     """
-    before = math.nan  # nothing is known of the objective before the first step
+    before = math.nan  # the objective before the first step is not known
 
     def rise(state: State) -> Step[State]:
         nonlocal before
@@ -139,8 +143,8 @@ def ascend(
 def watch_iterations(observer: Observer) -> Iterator[None]:
     """Call `observer` after each iteration of every loop that runs inside the block.
 
-    A progress bar needs this, since an estimator runs its loops, several of them with restarts,
-    out of its caller's sight.
+    A progress bar needs this, because callers of an estimator do not see its loops, of which there
+    may be several.
 
     Examples:
         >>> seen = []
@@ -159,7 +163,7 @@ def watch_iterations(observer: Observer) -> Iterator[None]:
 def report_iteration(
     number: int, value: float, *, change: float = math.nan, tol: float = 0.0
 ) -> None:
-    """Report an iteration to the observer, if there is one; for loops that stop by other rules."""
+    """Report an iteration to the observer, if there is one, for loops that stop by other rules."""
     observer = _observer.get()
     if observer is not None:
         observer(Iteration(number, value, change, tol))
@@ -173,25 +177,44 @@ def warn_not_settled(
     quantity: str = "it",
     unit: str = "",
     hint: str = "",
-    stacklevel: int = 3,
+    stacklevel: int = 2,
 ) -> None:
-    """Warn that a loop stopped because its iterations were used up.
+    """Warn that a loop used up its iterations.
 
     Args:
-        method: what stopped.
+        method: name of the method that stopped.
         n_iter: its limit on iterations.
         tol: its tolerance.
         quantity: what had not settled.
         unit: unit of the tolerance.
         hint: what else a user should know.
-        stacklevel: as for `warnings.warn`, counted from here; 3 is the caller of `fit`.
+        stacklevel: as for `warn_not_converged`; 2 is the line that calls `fit`, if `fit` warns.
     """
-    from sklearn.exceptions import ConvergenceWarning  # slow to load, and seldom needed
-
-    warnings.warn(
+    warn_not_converged(
         f"{method} stopped after n_iter={n_iter} iterations before {quantity} settled to "
         f"tol={tol:g}{f' {unit}' if unit else ''}; raise n_iter, or set tol=0 to ask for exactly "
         f"n_iter{f'; {hint}' if hint else ''}",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
+        stacklevel=stacklevel + 1,
     )
+
+
+def warn_not_converged(message: str, *, stacklevel: int) -> None:
+    """Issue a `sklearn.exceptions.ConvergenceWarning`.
+
+    Args:
+        message: what did not converge, and what to do about it.
+        stacklevel: the line that the warning points to; 1 is the caller's.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def ignore_not_converged() -> Iterator[None]:
+    """Ignore `sklearn.exceptions.ConvergenceWarning` inside a `with` statement."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield

@@ -36,7 +36,7 @@ from numpyro.infer.mcmc import MCMCKernel
 import bayescrowd as bc
 from bayescrowd.aggregation.em import maximise
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.models import dawid_skene
 from bayescrowd.posterior import gibbs, nuts
 from bayescrowd.posterior.conditionals import crowd_labels
@@ -56,8 +56,8 @@ def large_crowd(n_labels: int) -> bc.Dataset:
 
 def sweep_against_em(ann: bc.Annotations, repeats: int = 7) -> dict[str, float]:
     estimator = bc.DawidSkene()
-    symbols = Symbols(ann)
-    matrix, m_step = symbols.labels(), partial(estimator._m_step, symbols)
+    pairs = WorkerLabelPairs(ann)
+    matrix, m_step = pairs.labels(), partial(estimator._m_step, pairs)
     shares = vote_shares(ann, np.full(ann.n_tasks, -1, dtype=np.int32))
 
     def em() -> object:

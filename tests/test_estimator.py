@@ -3,25 +3,19 @@
 import inspect
 import pickle
 import re
-import warnings
 
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted as check_by_scikit_learn
 
 import bayescrowd as bc
-from bayescrowd.estimator import (
-    ParameterMixin,
-    check_is_fitted,
-    ignore_not_converged,
-    warn_not_converged,
-)
+from bayescrowd.estimator import ParameterMixin, check_is_fitted
 
 ESTIMATORS = [
     value
@@ -224,7 +218,7 @@ def test_pickles():
     assert estimator.get_params() == bc.MajorityVote(seed=3).get_params()
 
 
-# Warnings and errors are scikit-learn's own
+# Errors are scikit-learn's own
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -241,18 +235,3 @@ def test_fitted_estimators_pass():
     fitted = Ours().fit([1.0])
     check_is_fitted(fitted)
     check_by_scikit_learn(fitted)
-
-
-def test_convergence_warnings_point_at_the_caller():
-    with pytest.warns(ConvergenceWarning, match="too early") as caught:
-        inspect.unwrap(warn_not_converged)("too early", stacklevel=1)
-    assert caught[0].filename == __file__
-
-
-def test_convergence_warnings_can_be_ignored():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with ignore_not_converged():
-            warn_not_converged("too early", stacklevel=1)
-            warnings.warn("another", UserWarning, stacklevel=1)
-    assert [str(warning.message) for warning in caught] == ["another"]

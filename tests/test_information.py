@@ -141,7 +141,7 @@ def one_coin_information(p, q, n_classes):
 
 
 def one_coin_table(counts_of_agreement, n_classes):
-    """Two features with so many items on each agreeing pair and one on each other pair."""
+    """Two features with given counts of items on agreeing pairs and one item on each other pair."""
     pairs = []
     for a, b in itertools.product(range(n_classes), repeat=2):
         pairs += [(a, b)] * (counts_of_agreement if a == b else 1)

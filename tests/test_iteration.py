@@ -1,18 +1,32 @@
+import inspect
 import math
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+import bayescrowd as bc
 from bayescrowd.iteration import (
     Iteration,
     Step,
     ascend,
+    ignore_not_converged,
     report_iteration,
     settle,
+    warn_not_converged,
     warn_not_settled,
     watch_iterations,
 )
+
+ITERATING = [
+    kind
+    for kind in (getattr(bc, name) for name in bc.__all__)
+    if isinstance(kind, type)
+    and hasattr(kind, "fit")
+    and "n_iter" in inspect.signature(kind).parameters
+]
+"""Every exported estimator that iterates."""
 
 
 def halve(x):
@@ -113,6 +127,25 @@ def test_an_observer_may_interrupt():
     assert len(seen) == 2
 
 
+# Estimators.
+
+
+@pytest.mark.parametrize("kind", ITERATING)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::bayescrowd.WorseThanVotesWarning")
+def test_every_estimator_that_iterates_reports_its_iterations(kind):
+    crowd = bc.simulate.crowd(60, 8, 2, labels_per_task=6, accuracy=0.85, seed=1)
+    required = {"n_components": 2} if "n_components" in inspect.signature(kind).parameters else {}
+    seen = []
+    with watch_iterations(seen.append):
+        fitted = kind(n_iter=3, **required).fit(crowd.annotations)
+    assert {iteration.number for iteration in seen} >= {1, 2, 3}
+    assert np.isfinite([iteration.value for iteration in seen]).all()
+    # What led to the result was reported; an average of models has no trace of its own. Some
+    # methods report the objective before each step, and so not the last one.
+    assert {iteration.value for iteration in seen} >= set(fitted.trace_[:2].tolist())
+
+
 # The warning.
 
 
@@ -130,3 +163,18 @@ def test_the_warning_may_say_what_did_not_settle():
         warn_not_settled("EM", n_iter=7, tol=0.1, quantity="the objective", unit="nats per label")
     with pytest.warns(ConvergenceWarning, match="exactly n_iter; the labels are too few$"):
         warn_not_settled("EM", n_iter=7, tol=0.1, hint="the labels are too few")
+
+
+def test_convergence_warnings_point_at_the_caller():
+    with pytest.warns(ConvergenceWarning, match="too early") as caught:
+        inspect.unwrap(warn_not_converged)("too early", stacklevel=1)
+    assert caught[0].filename == __file__
+
+
+def test_convergence_warnings_can_be_ignored():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ignore_not_converged():
+            warn_not_converged("too early", stacklevel=1)
+            warnings.warn("another", UserWarning, stacklevel=1)
+    assert [str(warning.message) for warning in caught] == ["another"]

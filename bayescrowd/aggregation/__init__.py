@@ -2,19 +2,23 @@
 
 What every method shares:
 
-* `protocol`: `Aggregator`, one `fit` for all, and what a fit offers.
-* `em`: hidden classes given confusion rows; the E-step that most methods share.
-* `worker_label_pairs`, `worker_rows`: confusion matrices, stored by what workers have said.
+* `protocol`: `Aggregator`, with one `fit` for all methods, and what a fit offers.
+* `em`: EM for hidden classes, which most methods share.
+* `votes`: shares of votes, and ties between classes.
+* `worker_label_pairs`: the pairs of a worker and a label that occur.
+* `worker_rows`, `whole_matrices`: confusion matrices in compact form, and as one array.
 * `smoothing`: confusion rows from expected counts and pseudo-counts.
-* `task_sample`: samples of tasks that do not depend on names or on the order of rows.
+* `implied`: the confusion matrices that the answers of any method imply.
+* `quality`: the accuracy and information of workers, and a warning flag.
+* `task_sample`: samples of tasks that do not depend on ids or on the order of rows.
 
 One file per method:
 
 * `majority`: `MajorityVote` and `Wawa`.
 * `dawid_skene`, `one_coin`: `DawidSkene` and `OneCoinDawidSkene`.
-* `glad`, `mace`, `mmsr`, `zero_based_skill`: methods of those names.
-* `ordinal`: weighted votes on ordered classes, for `kos` and for `singular_vectors`
-  (`GhoshSVD`, `EigenRatio`).
+* `glad` (with `glad_em`), `mace`, `mmsr`, `zero_based_skill`: methods of those names.
+* `kos`, and `singular_vectors` (`GhoshSVD`, `EigenRatio`), on `ordinal`, weighted votes on ordered
+  classes, and `eigenvectors`.
 
-And three families with a folder each: `spectral`, `shrunken` and `auto`, the default.
+Three families have folders of their own: `spectral`, `shrunken` and `auto`, the default.
 """

@@ -12,14 +12,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 __all__ = ["gram_operator", "leading_eigenvector"]
 
 _DENSE = 32
-"""Matrices up to this size are solved densely: Lanczos vectors would fill the space anyhow."""
+"""Matrices up to this size are solved densely, because Lanczos vectors would fill the space."""
 
 
 def leading_eigenvector(matrix: Any) -> Float[np.ndarray, " size"]:
-    """Unit eigenvector of a symmetric matrix's eigenvalue of largest modulus; its sign is open.
+    """Unit eigenvector for the eigenvalue of largest modulus, of either sign.
 
     Args:
-        matrix: array, sparse matrix or `LinearOperator`.
+        matrix: symmetric; an array, a sparse matrix or a `LinearOperator`.
 
     Examples:
         >>> import numpy as np
@@ -31,15 +31,15 @@ def leading_eigenvector(matrix: Any) -> Float[np.ndarray, " size"]:
         dense = matrix @ np.eye(size)
         values, vectors = np.linalg.eigh((dense + dense.T) / 2)
         return vectors[:, np.abs(values).argmax()]
-    # A fixed start makes the result a function of the matrix alone.
+    # With a fixed start, the result depends on the matrix alone.
     start = np.random.default_rng(0).standard_normal(size)
     return eigsh(matrix, k=1, which="LM", v0=start)[1][:, 0]
 
 
 def gram_operator(matrix: scipy.sparse.csr_matrix, *, centred: bool = False) -> LinearOperator:
-    """A'A as an operator, never as a matrix; with each column's mean subtracted if `centred`.
+    """A'A as an operator; if `centred`, the mean of each column of A is subtracted first.
 
-    With C = A - 1 m', m the columns' means over all n rows, C'C = A'A - n m m'.
+    With C = A - 1 m', where m are the column means over all n rows, C'C = A'A - n m m'.
 
     Examples:
         >>> import numpy as np

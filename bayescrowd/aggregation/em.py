@@ -1,23 +1,23 @@
 """Expectation maximisation for discrete labels whose true class is hidden.
 
 One formulation serves every model of the family (Dawid and Skene 1979, section 2; mixtures of
-discrete product distributions). A *symbol* is one thing that an item can be seen to show: 'worker
-w says l'. The labels are then one sparse matrix A, items x symbols, with a one per label, and a
+discrete product distributions). A *symbol* is something that can be observed on an item: 'worker w
+says l'. The labels are then one sparse matrix A, items x symbols, with a one per label, and a
 model is a table of log P(symbol | class). Both halves of an EM iteration are products with A:
 
     E-step (eq. 2.5):       scores = A @ log_table + log_prior;  posterior = softmax(scores)
     M-step (eqs. 2.3, 2.4): counts = A.T @ posterior
 
 SciPy's compiled products run at memory speed, release the interpreter lock, and need no
-compilation: a set of four thousand labels is done before a just-in-time compiler has been
-imported, and on five million labels fused numba and jitted JAX kernels were no faster, since all
-of them wait for the same random reads of the table. Scores, counts and the objective are in double
-precision and in log space: a product of two thousand probabilities underflows.
+compilation: four thousand labels are done before a just-in-time compiler has been imported, and on
+five million labels fused numba and jitted JAX kernels were no faster, because all of them wait for
+the same random reads of the table. Scores, counts and the objective are in double precision and in
+log space: a product of two thousand probabilities underflows.
 
-Large sets are cut into shards that threads work on at the same time, and shards into blocks that
-fit the cache; there the exponentials alone are single precision (relative error 1e-7), which
-halves the time of the softmax. All of this depends on the data only, and partial sums are added in
-shard order, so that results do not depend on the number of cores.
+Large sets are cut into shards that threads work on in parallel, and shards into blocks that fit the
+cache. In large sets the exponentials alone are in single precision (relative error 1e-7), which
+halves the time of the softmax. The cuts depend on the data only, and partial sums are added in the
+order of the shards, so that results do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -45,26 +45,31 @@ __all__ = [
 ]
 
 LOG_FLOOR = -690.0
-"""log of about 1e-300: a forbidden symbol costs this much, and forbidding all classes is no NaN."""
+"""Smallest log probability, about log 1e-300, so that ruling out all classes gives no NaN."""
 
 _BLOCK_ITEMS = 8_192
+"""Number of items in a block of the E-step."""
+
 _SHARD_LABELS = 2**18
+"""Least number of labels in a shard, if there are several."""
+
 _MAX_SHARDS = 16
+"""Largest number of shards."""
 
 
 class Sweep(NamedTuple):
-    """What one pass over the labels gives."""
+    """Result of one pass over the labels."""
 
     counts: Float[np.ndarray, "symbol cls"]
     """Expected number of times items of each class showed each symbol."""
     class_counts: Float[np.ndarray, " cls"]
     """Expected number of items of each class."""
     log_likelihood: float
-    """log P(labels) in nats under the parameters of the E-step; NaN when there was none."""
+    """log P(labels) in nats under the parameters of the E-step; NaN if there was no E-step."""
 
 
 class EMEstimate(NamedTuple):
-    """Parameters in the form the E-step needs."""
+    """Parameters as the E-step takes them."""
 
     log_table: Float[np.ndarray, "symbol cls"]
     """log P(symbol | class), finite."""
@@ -73,7 +78,7 @@ class EMEstimate(NamedTuple):
     penalty: float
     """log prior density of the parameters up to a constant, in nats."""
     parameters: Any
-    """What else the M-step knows, for the next M-step and for whoever reads the result."""
+    """What else the M-step found, for the next M-step and for the reader of the result."""
 
 
 class EMResult(NamedTuple):
@@ -82,7 +87,7 @@ class EMResult(NamedTuple):
     estimate: EMEstimate
     """The last parameters."""
     posterior: Float[np.ndarray, "item cls"]
-    """P(class | labels) under them."""
+    """P(class | labels) under the last parameters."""
     counts: Float[np.ndarray, "symbol cls"]
     """Expected counts under that posterior."""
     log_likelihood: float
@@ -97,11 +102,11 @@ class Incidence:
     """The labels as a sparse matrix, items x symbols, ready for repeated products.
 
     Args:
-        offsets: the symbols of item i stand at `offsets[i]:offsets[i + 1]`.
+        offsets: the symbols of item i are those from `offsets[i]` up to `offsets[i + 1]`.
         symbols: symbol of each label.
         n_symbols: number of symbols.
         n_classes: number of hidden classes.
-        fixed: class of items whose truth is known, -1 elsewhere; None when none is known.
+        fixed: class of items whose truth is known, -1 elsewhere; None if none is known.
 
     Examples:
         >>> import numpy as np
@@ -128,7 +133,7 @@ class Incidence:
         self.n_symbols = n_symbols
         self._fixed = fixed if fixed is not None and (fixed >= 0).any() else None
         bounds = _shard_bounds(offsets, n_symbols * n_classes)
-        # Every product with A reads ones: all matrices share the same few, which stay in cache.
+        # Every product with A reads ones: all matrices share one array, which stays in the cache.
         ones = np.ones(max(int(offsets[last] - offsets[first]) for first, last in bounds))
         self._shards = [
             _cut_shard(offsets, symbols, first, last, n_symbols, ones) for first, last in bounds
@@ -136,7 +141,7 @@ class Incidence:
         self._exp_dtype = np.float64 if len(bounds) == 1 else np.float32
 
     def sweep(self, estimate: EMEstimate, out: Float[np.ndarray, "item cls"]) -> Sweep:
-        """E-step into `out`, then the expected counts that an M-step needs."""
+        """Run the E-step into `out`, and return the expected counts that an M-step needs."""
         with self._map() as run:
             parts = list(run(lambda shard: self._sweep_shard(shard, estimate, out)))
         return _add(parts)
@@ -148,7 +153,7 @@ class Incidence:
         return _sum_in_order(parts)
 
     def scores(self, estimate: EMEstimate) -> Float[np.ndarray, "item cls"]:
-        """log P(labels of the item, class) per item and class."""
+        """log P(labels of the item, class) for each item and class."""
         out = np.empty((self.n_items, self.n_classes))
         for shard in self._shards:
             for items, block in shard.blocks:
@@ -156,7 +161,7 @@ class Incidence:
         return out
 
     def start(self, posterior: Float[np.ndarray, "item cls"]) -> Sweep:
-        """The sweep that a given posterior amounts to, known items set to their truth."""
+        """The sweep that corresponds to a given posterior, with known items set to their truth."""
         if self._fixed is not None:
             known = np.flatnonzero(self._fixed >= 0)
             posterior = posterior.copy()
@@ -169,7 +174,7 @@ class Incidence:
         log_likelihood = 0.0
         class_counts = np.zeros(self.n_classes)
         for items, block in shard.blocks:
-            # Classes first: each operation of the softmax then runs along long rows.
+            # Classes come first, so that each operation of the softmax runs along long rows.
             scores = np.ascontiguousarray((block @ estimate.log_table).T)
             scores += estimate.log_prior[:, None]
             if self._fixed is not None:
@@ -207,12 +212,12 @@ def maximise(
 
     Args:
         labels: the data.
-        posterior: P(class | labels) to start from; not changed.
+        posterior: P(class | labels) to start from; it is not changed.
         m_step: parameters from expected counts and the parameters before (None at first).
-        n_iter: most iterations, at least 1.
+        n_iter: largest number of iterations, at least 1.
         tol: stop when an iteration raises the objective by less than this many nats per label;
             0 runs all iterations.
-        estimate: parameters to start from; the posterior then is not looked at.
+        estimate: parameters to start from; `posterior` then has no effect.
     """
     out = np.empty((labels.n_items, labels.n_classes))
     sweep = labels.sweep(estimate, out) if estimate is not None else labels.start(posterior)
@@ -220,11 +225,11 @@ def maximise(
     def step(estimate: EMEstimate | None) -> tuple[EMEstimate | None, float]:
         nonlocal sweep
         estimate = m_step(sweep, estimate)
-        del sweep  # with many classes its table is a large part of the memory
+        del sweep  # with many classes, its table takes a large part of the memory
         sweep = labels.sweep(estimate, out)
         return estimate, sweep.log_likelihood + estimate.penalty
 
-    # The sweep is no part of the state, so that its table can be freed before the next is made.
+    # The sweep is not part of the state, so that its table can be freed before the next is made.
     course = ascend(step, estimate, n_iter=n_iter, tol=tol * labels.n_labels)
     estimate = course.state
     assert estimate is not None  # one iteration at least
@@ -234,21 +239,22 @@ def maximise(
 
 
 class _Shard(NamedTuple):
-    """A run of items that one thread works on."""
+    """Consecutive items that one thread works on."""
 
     items: slice
+    """The items."""
     blocks: list[tuple[slice, scipy.sparse.csr_matrix]]
-    """The E-step's products, in blocks of items that fit the cache."""
+    """Matrices of the E-step, in blocks of items that fit the cache."""
     transposed: scipy.sparse.csc_matrix
-    """The M-step's product; shares the shard's memory."""
+    """Matrix of the M-step, which shares the memory of the shard."""
 
 
 def _shard_bounds(
     offsets: Int[np.ndarray, " item_plus_1"], table_size: int
 ) -> list[tuple[int, int]]:
-    """First and last item of each shard, with about equally many labels.
+    """The first item of each shard and the one after its last, with about equally many labels.
 
-    Each shard makes a table of counts of its own, which has to be small beside its labels.
+    Each shard makes its own table of counts, which must be small compared with its labels.
     """
     n_labels = int(offsets[-1])
     n_shards = int(np.clip(n_labels // max(_SHARD_LABELS, 2 * table_size), 1, _MAX_SHARDS))
@@ -290,7 +296,7 @@ def _forbid_others(scores: Float[np.ndarray, "cls item"], fixed: Int[np.ndarray,
 def _softmax(
     scores: Float[np.ndarray, "cls item"], exp_dtype: type[np.floating]
 ) -> tuple[Float[np.ndarray, "cls item"], float]:
-    """Softmax over classes and the sum of the log normalisers; `scores` is used up."""
+    """Softmax over classes and the sum of the log normalisers; `scores` is overwritten."""
     largest = scores.max(axis=0)
     scores -= largest
     posterior = scores.astype(exp_dtype, copy=False)

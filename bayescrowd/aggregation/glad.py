@@ -23,7 +23,7 @@ from bayescrowd.aggregation.glad_em import (
 )
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import crowd_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
@@ -32,37 +32,38 @@ from bayescrowd.iteration import ascend
 __all__ = ["GLAD"]
 
 _EASINESS_NODES = 256
-"""Quantiles that stand in for the easinesses of all tasks."""
+"""Number of quantiles that represent the easinesses of all tasks."""
 
 
 class GLAD(Aggregator):
     """GLAD: one ability per worker and one difficulty per task.
 
     The posterior of a task weighs each vote by alpha beta. Errors on bluebird, rte, trec, dog and
-    web are 27.8, 7.5, 42.1, 16.6 and 17.7 %: like the one-coin model, it cannot see that workers
-    mistake one class more than another, which is what bluebird and trec are about.
+    web are 27.8, 7.5, 42.1, 16.6 and 17.7 %: like the one-coin model, it cannot express that
+    workers mistake some classes more often than others, which matters on bluebird and trec.
 
-    Abilities and difficulties are a joint mode. Accuracies and orders are recovered well, but the
-    common scale of the abilities is shrunk: by 10 to 20 % on labels drawn from the model.
+    Abilities and difficulties are a joint mode. Accuracies and rankings are recovered well, but the
+    common scale of the abilities is too small, by 10 to 20 % on labels drawn from the model.
 
-    `predict_proba` knows the workers of new tasks but not the tasks' difficulties: it integrates
-    over their prior. Asked about the tasks of the fit, it will therefore not quite repeat
+    `predict_proba` knows the workers of new tasks but not the difficulties of the tasks, and
+    integrates over their prior. For the tasks of the fit it therefore does not quite repeat
     `probas_`, which is the posterior under the fitted difficulties.
 
     Args:
-        prior: class prior 'uniform' (the paper's) or 'learned', which tempts a model with one
-            number per worker to call everything the commoner class: bluebird 42.6 %.
-        n_iter: most iterations.
+        prior: class prior, 'uniform' (the paper's) or 'learned'. With a learned prior, a model with
+            one number per worker tends to put everything into the more common class: 42.6 % errors
+            on bluebird.
+        n_iter: largest number of iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
-        seed: decides ties.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
-        abilities_: alpha of each worker; 0 is guessing between right and wrong, below 0 is
-            adversarial. A worker without labels has the crowd's mean, each label counting once.
-        difficulties_: 1 / beta of each task, above 0; exp(-1) where there are no labels.
-        confusions_: averaged over the difficulties of all tasks.
+        abilities_: alpha of each worker. A worker of ability 0 is right as often as wrong; a
+            negative ability is adversarial. A worker without labels has the mean over labels.
+        difficulties_: 1 / beta of each task, above 0; exp(-1) for a task without labels.
+        confusions_: P(observed | true), averaged over the difficulties of all tasks.
         log_likelihood_: log P(labels) under the fitted abilities and difficulties, nats.
-        trace_: log-likelihood plus log prior density after each iteration, nats; never falls.
+        trace_: log-likelihood plus log prior density after each iteration, nats; it never falls.
 
     Examples:
         >>> import bayescrowd as bc
@@ -107,20 +108,20 @@ class GLAD(Aggregator):
         self.difficulties_ = pd.Series(
             np.exp(-state.log_easiness), index=ann.tasks, name="difficulty"
         )
-        symbols = Symbols(ann)
-        counts = symbols.labels().counts(state.posterior)
+        pairs = WorkerLabelPairs(ann)
+        counts = pairs.labels().counts(state.posterior)
         right = _mean_accuracies(abilities, state.log_easiness)[:, None]
         rows = CoinRows(
             right,
             (1.0 - right) / (ann.n_classes - 1),
-            stranger=crowd_rows(symbols, counts),
-            silent=symbols.silent,
+            stranger=crowd_rows(pairs, counts),
+            silent=pairs.silent,
         )
         return Aggregation(
             state.posterior,
             np.exp(state.log_prior),
             rows,
-            symbols,
+            pairs,
             counts,
             state.log_likelihood,
             course.trace,
@@ -138,10 +139,10 @@ class GLAD(Aggregator):
 def _mean_accuracies(
     abilities: Float[np.ndarray, " worker"], log_easiness: Float[np.ndarray, " item"]
 ) -> Float[np.ndarray, " worker"]:
-    """P(right) of each worker on a task of the set, all tasks being as likely.
+    """Mean over tasks of P(right) of each worker.
 
-    Many tasks are stood for by evenly spaced quantiles of their easiness: workers x tasks numbers
-    would cost more than the fit.
+    Evenly spaced quantiles of the easiness represent many tasks: workers x tasks numbers would
+    cost more than the fit.
     """
     n_nodes = min(len(log_easiness), _EASINESS_NODES)
     levels = (np.arange(n_nodes) + 0.5) / n_nodes

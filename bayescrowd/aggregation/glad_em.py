@@ -10,12 +10,13 @@ correct,
     M-step:  maximise  sum over labels of (r x - log(1 + e^x)) - |alpha - 1|^2/2 - |b - 1|^2/2
 
 The E-step is a weighted vote, because log sigma(x) - log(1 - sigma(x)) = x. The paper leaves the
-M-step to gradient ascent. Given the easinesses the abilities do not interact, nor do the
+M-step to gradient ascent. Given the easinesses, the abilities do not interact, nor do the
 easinesses given the abilities: Newton's method is one division per worker, then one per task. Each
-step is halved until its own worker or task gains, so the objective never falls. A third move is
-free: scaling all abilities up and all easinesses down leaves every x unchanged, so the priors alone
-decide the scale, and the slowest direction of the alternation is gone. One such round per E-step is
-enough: on the five public sets the objective settles to 1e-7 nats per label in 9 to 28 iterations.
+step is halved until the objective of its worker or task does not fall, so the whole never falls. A
+third move costs nothing: scaling all abilities up and all easinesses down leaves every x unchanged,
+so the priors alone determine the best scale, which removes the slowest direction of the
+alternation. One such round per E-step is enough: on the five public sets the objective settles to
+1e-7 nats per label in 9 to 28 iterations.
 """
 
 from __future__ import annotations
@@ -43,31 +44,31 @@ PRIOR_MEAN = 1.0
 """Mean of the Gaussian priors of abilities and log easinesses; their variance is 1."""
 
 _HALVINGS = 10
-"""Largest number of times a Newton step is halved."""
+"""Largest number of times that a Newton step is halved."""
 
 _ROUNDING = 1e-12
-"""Relative fall of an objective that counts as rounding."""
+"""A relative fall of an objective by less than this is rounding."""
 
 _LONGEST_STEP = 1.0
 """Largest change of a log easiness in one iteration."""
 
 _QUADRATURE_NODES = 41
-"""Nodes of the integral over the easiness of a new task."""
+"""Number of nodes of the integral over the easiness of a new task."""
 
 
 class IndexedLabels(NamedTuple):
-    """The labels in the form that both steps need."""
+    """The labels as both steps take them."""
 
     worker: Int[np.ndarray, " label"]
     """Worker of each label."""
     task: Int[np.ndarray, " label"]
     """Task of each label."""
     cell: Int[np.ndarray, " label"]
-    """Place of (task, label) in a flat tasks x classes table."""
+    """Position of (task, label) in a flat table of tasks x classes."""
     constant: Float[np.ndarray, "item cls"]
-    """log(K - 1) for each vote of the class: the part of the scores that never changes."""
+    """log(K - 1) for each vote for the class, the part of the scores that never changes."""
     fixed: Int[np.ndarray, " item"]
-    """Class of tasks whose truth is known, else -1."""
+    """Class of tasks whose truth is known, -1 elsewhere."""
     labelled_workers: Bool[np.ndarray, " worker"]
     """Whether the worker has a label."""
     labelled_tasks: Bool[np.ndarray, " item"]
@@ -75,7 +76,7 @@ class IndexedLabels(NamedTuple):
 
 
 class Logits(NamedTuple):
-    """The log odds of being right and what follows from them."""
+    """The log odds that labels are right, and what follows from them."""
 
     x: Float[np.ndarray, " label"]
     """alpha beta of each label."""
@@ -89,13 +90,13 @@ class State(NamedTuple):
     """Where EM stands."""
 
     abilities: Float[np.ndarray, " worker"]
-    """alpha; above 0 for workers who are right more often than wrong."""
+    """Ability of each worker (alpha); positive if they are right more often than wrong."""
     log_easiness: Float[np.ndarray, " item"]
-    """b = log beta."""
+    """Log easiness of each task (b = log beta)."""
     log_prior: Float[np.ndarray, " cls"]
     """log P(class)."""
     logits: Logits
-    """Of the labels under these parameters."""
+    """Log odds of the labels under these parameters."""
     posterior: Float[np.ndarray, "item cls"]
     """P(class | labels) under these parameters."""
     log_likelihood: float
@@ -110,7 +111,7 @@ class State(NamedTuple):
 
 
 def initial_state(labels: IndexedLabels) -> State:
-    """All abilities and easinesses at the mean of their priors, the classes by the E-step."""
+    """Abilities and easinesses at the mean of their priors, and the classes by an E-step."""
     n_classes = labels.constant.shape[1]
     abilities = np.full(len(labels.labelled_workers), PRIOR_MEAN)
     log_easiness = np.full(len(labels.labelled_tasks), PRIOR_MEAN)
@@ -132,7 +133,7 @@ def step(labels: IndexedLabels, state: State, *, learn_prior: bool) -> State:
 
 
 def index_labels(ann: Annotations, fixed: Int[np.ndarray, " item"]) -> IndexedLabels:
-    """Index the labels; `fixed` is the class of tasks whose truth is known, else -1."""
+    """Index the labels; `fixed` is the class of tasks whose truth is known, -1 elsewhere."""
     return IndexedLabels(
         ann.worker_codes,
         ann.task_codes,
@@ -151,8 +152,13 @@ def integrated_posterior(
 ) -> Float[np.ndarray, "item cls"]:
     """P(class | labels) with each task's easiness integrated over its prior.
 
-    The trapezoidal rule on four standard deviations to each side: for a smooth integrand that
-    vanishes at the ends its error falls faster than any power of the spacing.
+    The trapezoidal rule covers four standard deviations on each side. For a smooth integrand that
+    vanishes at the ends, its error falls faster than any power of the spacing.
+
+    Args:
+        labels: the labels.
+        abilities: ability of each worker.
+        log_prior: log P(class).
     """
     votes = _class_sums(labels, abilities[labels.worker])
     scores = np.full_like(votes, -np.inf)
@@ -182,7 +188,7 @@ def _e_step(
     log_prior: Float[np.ndarray, " cls"],
     logits: Logits,
 ) -> State:
-    """The E-step."""
+    """The state with P(class | labels) and the log-likelihood under these parameters."""
     votes = _class_sums(labels, abilities[labels.worker])
     scores = np.exp(log_easiness)[:, None] * votes + labels.constant + log_prior
     known = np.flatnonzero(labels.fixed >= 0)
@@ -210,7 +216,7 @@ def _improve_abilities(
     log_easiness: Float[np.ndarray, " item"],
     logits: Logits,
 ) -> tuple[Float[np.ndarray, " worker"], Logits]:
-    """A Newton step of every ability, given the easinesses."""
+    """One Newton step for every ability, given the easinesses."""
 
     def evaluate(
         moved: Float[np.ndarray, " worker"],
@@ -232,7 +238,7 @@ def _improve_easiness(
     log_easiness: Float[np.ndarray, " item"],
     logits: Logits,
 ) -> tuple[Float[np.ndarray, " item"], Logits]:
-    """A Newton step of every log easiness, given the abilities."""
+    """One Newton step for every log easiness, given the abilities."""
 
     def evaluate(moved: Float[np.ndarray, " item"]) -> tuple[Float[np.ndarray, " item"], Logits]:
         at = _logits(labels, abilities, moved)
@@ -267,8 +273,8 @@ def _easiness_derivatives(
 ) -> tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]:
     """Slope in each log easiness, and a positive curvature to divide it by.
 
-    The objective is not concave in b: where the second derivative has the wrong sign, or nearly,
-    its expected value (Fisher's) stands in.
+    The objective is not concave in b: where the second derivative has the wrong sign, or nearly so,
+    its expected value (Fisher's) replaces it.
     """
     slope = _sums(labels.task, (right - logits.sigmoid) * logits.x, len(log_easiness))
     spread = logits.sigmoid * (1.0 - logits.sigmoid) * logits.x**2
@@ -288,7 +294,7 @@ def _climb(
         [Float[np.ndarray, " coordinate"]], tuple[Float[np.ndarray, " coordinate"], Logits]
     ],
 ) -> tuple[Float[np.ndarray, " coordinate"], Logits]:
-    """Move each coordinate, by less or not at all where its own objective would fall."""
+    """Move each coordinate, but less far or not at all where its own objective would fall."""
     floor = before - _ROUNDING * (1.0 + np.abs(before))
     for attempt in range(_HALVINGS):
         reached, logits = evaluate(values + move)
@@ -304,9 +310,9 @@ def _rescale(
     abilities: Float[np.ndarray, " worker"],
     log_easiness: Float[np.ndarray, " item"],
 ) -> tuple[Float[np.ndarray, " worker"], Float[np.ndarray, " item"]]:
-    """The best under the priors among c alpha, b - log c, for all of which alpha beta is the same.
+    """The scale c that is best under the priors; c alpha and b - log c leave alpha beta unchanged.
 
-    With s = log c the log prior density is  -|e^s alpha - 1|^2/2 - |b - s - 1|^2/2.
+    With s = log c, the log prior density is  -|e^s alpha - 1|^2/2 - |b - s - 1|^2/2.
     """
     alpha, b = abilities[labels.labelled_workers], log_easiness[labels.labelled_tasks]
     first, second = PRIOR_MEAN * alpha.sum(), (alpha**2).sum()
@@ -319,7 +325,7 @@ def _rescale(
     for _ in range(_HALVINGS):
         slope = -np.exp(2 * s) * second + np.exp(s) * first + excess - len(b) * s
         curvature = 2 * np.exp(2 * s) * second - np.exp(s) * first + len(b)
-        # Without the middle term, which alone may be negative, the curvature is safe.
+        # Without the middle term, the only one that may be negative, the curvature is safe.
         safe = curvature if curvature > 0.5 * len(b) else 2 * np.exp(2 * s) * second + len(b)
         s += float(np.clip(slope / safe, -_LONGEST_STEP, _LONGEST_STEP))
     if not density(s) > density(0.0):
@@ -333,7 +339,7 @@ def _rescale(
 def _softmax(
     scores: Float[np.ndarray, "item cls"],
 ) -> tuple[Float[np.ndarray, "item cls"], Float[np.ndarray, " item"]]:
-    """Softmax over classes, and the log of each row's total."""
+    """Softmax over classes, and the log normaliser of each row."""
     largest = scores.max(axis=1, keepdims=True)
     posterior = np.exp(scores - largest)
     total = posterior.sum(axis=1, keepdims=True)

@@ -6,21 +6,22 @@ iterative algorithm. With A_tw = +1 or -1 for worker w's label on task t, messag
     task to worker:  x_tw = sum of A_tv y_tv over the other workers v of the task
     worker to task:  y_tw = sum of A_sw x_sw over the other tasks s of the worker
 
-and the answer is the sign of sum_w A_tw y_tw. A message leaves out the label it travels on, so that
-nobody is confirmed by an echo. Departures from the paper:
+and the answer is the sign of sum_w A_tw y_tw. A message leaves out the label that it travels on, so
+that nobody is confirmed by an echo. Departures from the paper:
 
-* the first y are 1, the mean of the paper's N(1, 1) (`init="random"`), so that an answer does not
-  depend on the order of workers even where messages do not settle;
-* each round divides the messages by their root mean square: they grow geometrically and would
-  overflow; no sign changes;
-* the answer is turned so that it agrees with most labels, which the paper leaves to the start.
+* The first y are 1, the mean of the paper's N(1, 1) (`init="random"`), so that an answer does not
+  depend on the order of workers even where messages do not settle.
+* Each round divides the messages by their root mean square, because they grow geometrically and
+  would overflow; no sign changes.
+* The sign of the answer is the one that agrees with most labels; the paper leaves it to the start.
 
 Messages of noisy labels may never settle: with n tasks, 'one worker is unlike the others' is a mode
-of eigenvalue 1 - n, which can outgrow the truth's and alternates in sign. That is warned of.
+of eigenvalue 1 - n, which can outgrow that of the truth and alternates in sign. A warning says so.
 
 `variant="svd"` is what the error table of Zhang, Chen, Zhou and Jordan (2014, 'Spectral methods
-meet EM') calls KOS: signs of the leading left singular vector of the signed labels after taking off
-each worker's mean over all tasks, labelled or not. The centred matrix is dense, and never formed.
+meet EM') calls KOS: the signs of the leading left singular vector of the signed labels, from which
+each worker's mean over all tasks, labelled or not, is subtracted. The centred matrix is dense and
+is never formed.
 """
 
 from __future__ import annotations
@@ -51,20 +52,20 @@ class Messages(NamedTuple):
 class KOS(OrdinalAggregator):
     """Message passing of Karger, Oh and Shah, or the centred SVD that a known table calls KOS.
 
-    Binary; more classes are taken as ordered and decided cut by cut. `probas_` is 1 for the class
-    found (see `bayescrowd.aggregation.ordinal`). Known labels (`gold`) are taken over as they are;
-    they do not enter the messages.
+    The method is binary; more than two classes are treated as ordered and decided cut by cut.
+    `probas_` is 1 for the class found (see `bayescrowd.aggregation.ordinal`). Known labels (`gold`)
+    decide their own tasks; they do not enter the messages.
 
     Args:
         variant: 'messages', the algorithm of the paper, or 'svd', the centred singular vector.
-        init: the first messages, 'ones' or 'random' from N(1, 1).
-        n_iter: most rounds of messages.
+        init: the first messages, 'ones' or 'random', drawn from N(1, 1).
+        n_iter: largest number of rounds of messages.
         tol: stop when the messages' root mean square change is below this; 0 runs n_iter.
-        seed: random first messages, and ties.
+        seed: seed of random first messages and of the draw that breaks ties.
 
     Attributes:
-        weights_: reliability of each worker, workers x cuts, the largest scaled to 1; the cut
-            named c asks whether a class is above c. New tasks are decided by them.
+        weights_: reliability of each worker, workers x cuts, scaled so that the largest is 1; the
+            cut named c asks whether a class is above c. New tasks are decided by these weights.
         trace_: change of the messages in each round; empty for 'svd'.
 
     Examples:
@@ -77,7 +78,7 @@ class KOS(OrdinalAggregator):
         ['a', 'b', 'a', 'b']
     """
 
-    _unsettled_hint = "if messages only alternate, the labels are too few or too noisy for it"
+    _unsettled_hint = "if messages only alternate, the labels are too few or too noisy for KOS"
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ def pass_messages(
     Args:
         pairs: the labels.
         first: the first messages from workers to tasks.
-        n_iter: most rounds, at least 1.
+        n_iter: largest number of rounds, at least 1.
         tol: stop when the messages' root mean square change is below this; 0 runs n_iter.
     """
     by_task = _adder(pairs.tasks, len(pairs.offsets) - 1)
@@ -143,19 +144,19 @@ def _from_others(
     node: Int[np.ndarray, " pair"],
     values: Float[np.ndarray, "pair cut"],
 ) -> Float[np.ndarray, "pair cut"]:
-    """Sum at each pair's node, less the pair's own value."""
+    """Sum of the values at each pair's node, without the pair's own value."""
     return (adder @ values)[node] - values
 
 
 def _adder(node: Int[np.ndarray, " pair"], n_nodes: int) -> scipy.sparse.csr_matrix:
-    """Nodes x pairs, with a one where the pair hangs on the node."""
+    """A matrix nodes x pairs with a one where the pair belongs to the node."""
     ones, order = np.ones(len(node)), np.argsort(node, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=n_nodes))])
     return scipy.sparse.csr_matrix((ones, order, offsets), shape=(n_nodes, len(node)))
 
 
 def _unit(messages: Float[np.ndarray, "pair cut"]) -> Float[np.ndarray, "pair cut"]:
-    """Scaled to a mean square of one per cut; silence stays silence."""
+    """Messages scaled to a mean square of one per cut; zeros stay zeros."""
     size = np.sqrt((messages**2).mean(axis=0))
     return messages / np.where(size > 0, size, 1.0)
 
@@ -166,7 +167,7 @@ def _by_svd(pairs: Pairs) -> CutScores:
     for cut, signs in enumerate(pairs.signs.T):
         signed = pairs.matrix(signs)
         vector = leading_eigenvector(gram_operator(signed, centred=True))
-        # The sign under which most of the squared reliability is positive.
+        # Take the sign under which most of the squared reliability is positive.
         mass = (vector[vector > 0] ** 2).sum()
         weights[:, cut] = vector if mass >= 0.5 else -vector
         offsets[cut] = (signed @ weights[:, cut]).mean()

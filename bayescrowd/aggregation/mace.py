@@ -1,22 +1,22 @@
-"""MACE: workers who either know the answer or spam it with a habit of their own.
+"""MACE: workers either know the answer or spam according to a strategy of their own.
 
 Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013, 'Learning whom to trust with MACE'. Worker w knows
-the class of a task with probability theta_w, the competence, and then says it; else the label is
-drawn from the worker's strategy xi_w, whatever the class (their figure 1):
+the class of a task with probability theta_w, the competence, and then reports it; otherwise the
+label is drawn from the worker's strategy xi_w, whatever the class (their figure 1):
 
     P(l | k) = theta_w [l = k] + (1 - theta_w) xi_wl
 
-This is a Dawid–Skene model with K parameters per worker in place of K (K - 1), so the engine of
-`em.py` runs it: the E-step is Dawid and Skene's, and the counts N_wkl that it returns suffice for
-the M-step. A label that is right was known with probability theta_w / (theta_w + (1 - theta_w)
-xi_wl), a label that is wrong was spammed:
+This is a Dawid–Skene model with K parameters per worker instead of K (K - 1), so EM runs in
+`em.py`: the E-step is Dawid and Skene's, and the counts N_wkl that it returns suffice for the
+M-step. A right label was known with probability theta_w / (theta_w + (1 - theta_w) xi_wl), a wrong
+label was spammed:
 
     knowing_wl = N_wll theta_w / (theta_w + (1 - theta_w) xi_wl)
     spammed_wl = sum_k N_wkl - knowing_wl
 
-* method 'em': theta and xi are the shares of knowing and of each spammed label, with a little
+* Method 'em': theta and xi are the shares of known labels and of each spammed label, with a little
   smoothing (the paper's section 2.2). The objective is log-likelihood plus log prior density.
-* method 'vb': beta and Dirichlet distributions q over theta and xi (section 2.3). The E-step takes
+* Method 'vb': beta and Dirichlet distributions q over theta and xi (section 2.3). The E-step takes
   exp(E_q log theta) for theta, and so on. The objective is the evidence lower bound,
   log sum_z prod exp(E_q log P(label, z)) - KL(q || prior), a bound on the marginal likelihood.
 
@@ -38,7 +38,7 @@ from bayescrowd.aggregation.em import EMEstimate, EMResult, Incidence, Sweep, fl
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator, posterior_under
 from bayescrowd.aggregation.smoothing import crowd_rows
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
@@ -50,18 +50,18 @@ class Tallies(NamedTuple):
     """Expected numbers of labels, from the E-step."""
 
     knowing: Float[np.ndarray, "worker coin"]
-    """Labels that were spammed, and labels that were known."""
+    """Number of labels that were spammed, and of labels that were known."""
     strategy: Float[np.ndarray, "worker cls"]
-    """Spammed labels by class."""
+    """Number of spammed labels by class."""
 
 
 class Weights(NamedTuple):
     """What the E-step takes for probabilities; under 'vb' they sum to less than one."""
 
     knowing: Float[np.ndarray, "worker coin"]
-    """Of spamming, and of knowing."""
+    """Weights of spamming and of knowing."""
     strategy: Float[np.ndarray, "worker cls"]
-    """Of each class when spamming."""
+    """Weight of each class when spamming."""
     penalty: float
     """log prior density up to a constant, or minus the divergence from the prior, nats."""
 
@@ -77,21 +77,21 @@ class MACE(Aggregator):
         n_init: number of starts: the first from vote shares, the others from random posteriors.
             The highest objective wins. On bluebird, rte, dog and web ten random starts raise it
             by at most 0.3 nats.
-        prior: class prior 'uniform' (the paper's) or 'learned'.
-        smoothing: 'em' adds this, divided by the number of classes, to each expected count.
+        prior: class prior, 'uniform' (the paper's) or 'learned'.
+        smoothing: 'em' adds this number, divided by the number of classes, to each expected count.
         competence_prior: both parameters of the beta prior of competences under 'vb'.
         strategy_prior: parameter of the Dirichlet prior of strategies under 'vb', per class.
-        n_iter: most iterations.
+        n_iter: largest number of iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
-        seed: random starts and ties.
+        seed: seed of the random starts and of the draw that breaks ties.
 
     Attributes:
-        competences_: theta of each worker, the chance of knowing; under 'vb' its mean. A worker
-            without labels has the crowd's mean, each label counting once.
+        competences_: probability that each worker knows the class (theta); under 'vb' its mean. A
+            worker without labels has the mean over labels.
         strategies_: xi, P(label | spamming) of each worker, workers x classes.
         probas_: P(class | labels); under 'vb' the variational distribution.
         log_likelihood_: log P(labels) under priors_ and confusions_, nats.
-        trace_: objective after each iteration, nats; never falls.
+        trace_: objective after each iteration, nats; it never falls.
 
     Examples:
         >>> import bayescrowd as bc
@@ -132,29 +132,33 @@ class MACE(Aggregator):
         self.seed = seed
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        symbols = Symbols(ann, fixed)
-        labels = symbols.labels()
-        results = (self._run(symbols, labels, ann, start) for start in range(self.n_init))
+        pairs = WorkerLabelPairs(ann, fixed)
+        labels = pairs.labels()
+        results = (self._run(pairs, labels, ann, start) for start in range(self.n_init))
         best = max(results, key=lambda result: result.trace[-1])
-        return self._describe(best, symbols, labels, ann)
+        return self._describe(best, pairs, labels, ann)
 
-    def _run(self, symbols: Symbols, labels: Incidence, ann: Annotations, start: int) -> EMResult:
-        posterior = vote_shares(ann, symbols.fixed)
+    def _run(
+        self, pairs: WorkerLabelPairs, labels: Incidence, ann: Annotations, start: int
+    ) -> EMResult:
+        posterior = vote_shares(ann, pairs.fixed)
         if start > 0:
             # Start s of seed r is the same whatever n_init is.
             rng = np.random.default_rng([self.seed, start])
             posterior = rng.dirichlet(np.ones(ann.n_classes), size=ann.n_tasks)
-        m_step = partial(self._m_step, symbols)
+        m_step = partial(self._m_step, pairs)
         return maximise(labels, posterior, m_step, n_iter=self.n_iter, tol=self.tol)
 
-    def _m_step(self, symbols: Symbols, sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
+    def _m_step(
+        self, pairs: WorkerLabelPairs, sweep: Sweep, previous: EMEstimate | None
+    ) -> EMEstimate:
         n_classes = len(sweep.class_counts)
-        found = tallies(symbols, sweep.counts, None if previous is None else previous.parameters)
+        found = tallies(pairs, sweep.counts, None if previous is None else previous.parameters)
         weights = self._weights(found)
         priors = sweep.class_counts / sweep.class_counts.sum()
         if self.prior == "uniform":
             priors = np.full(n_classes, 1.0 / n_classes)
-        table = _chances(weights, symbols.worker, symbols.label)
+        table = _chances(weights, pairs.worker, pairs.label)
         return EMEstimate(floored_log(table), floored_log(priors), weights.penalty, weights)
 
     def _weights(self, found: Tallies) -> Weights:
@@ -163,14 +167,14 @@ class MACE(Aggregator):
         return _variational_weights(found, self.competence_prior, self.strategy_prior)
 
     def _describe(
-        self, result: EMResult, symbols: Symbols, labels: Incidence, ann: Annotations
+        self, result: EMResult, pairs: WorkerLabelPairs, labels: Incidence, ann: Annotations
     ) -> Aggregation:
-        crowd, silent = crowd_rows(symbols, result.counts), symbols.silent
+        crowd, silent = crowd_rows(pairs, result.counts), pairs.silent
         means = weights = result.estimate.parameters
         log_likelihood = result.log_likelihood
         if self.method == "vb":
-            means = self._means(tallies(symbols, result.counts, weights))
-            table = floored_log(_chances(means, symbols.worker, symbols.label))
+            means = self._means(tallies(pairs, result.counts, weights))
+            table = floored_log(_chances(means, pairs.worker, pairs.label))
             plain = EMEstimate(table, result.estimate.log_prior, 0.0, None)
             log_likelihood = labels.sweep(plain, np.empty_like(result.posterior)).log_likelihood
         competences = means.knowing[:, 1]
@@ -185,7 +189,7 @@ class MACE(Aggregator):
             result.posterior,
             priors / priors.sum(),
             CoinRows(*_right_and_wrong(means), stranger=crowd, silent=silent),
-            symbols,
+            pairs,
             result.counts,
             log_likelihood,
             result.trace,
@@ -204,19 +208,19 @@ class MACE(Aggregator):
 
 
 def tallies(
-    symbols: Symbols, counts: Float[np.ndarray, "symbol cls"], weights: Weights | None
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol cls"], weights: Weights | None
 ) -> Tallies:
     """Expected numbers of labels known and spammed.
 
     Args:
-        symbols: the pairs of a worker and a label that occur.
+        pairs: the pairs of a worker and a label that occur.
         counts: expected number of labels of each pair, by true class.
-        weights: those of the E-step; None before the first, when everybody knows as often as they
-            spam, and spams evenly.
+        weights: weights of the E-step; None before the first E-step, when everybody knows as often
+            as they spam, and spams all classes equally.
     """
-    n_workers, n_classes = symbols.n_workers, symbols.n_classes
-    worker, label = symbols.worker, symbols.label
-    right = counts[np.arange(len(symbols)), label]
+    n_workers, n_classes = pairs.n_workers, pairs.n_classes
+    worker, label = pairs.worker, pairs.label
+    right = counts[np.arange(len(pairs)), label]
     if weights is None:
         known = right * (n_classes / (n_classes + 1))
     else:
@@ -243,13 +247,13 @@ def _chances(
 def _right_and_wrong(
     weights: Weights,
 ) -> tuple[Float[np.ndarray, "worker cls"], Float[np.ndarray, "worker cls"]]:
-    """Each worker's chance to give each label to a task of its class, and of another."""
+    """Probability that each worker gives each label to a task of its class, and of another."""
     wrong = weights.knowing[:, :1] * weights.strategy
     return wrong + weights.knowing[:, 1:], wrong
 
 
 def _shares(found: Tallies, pseudo_counts: float) -> Weights:
-    """Smoothed shares, and the log density of the Dirichlet prior that the smoothing amounts to."""
+    """Smoothed shares, and the log density of the Dirichlet prior that smoothing stands for."""
     knowing = _normalise(found.knowing + pseudo_counts)
     strategy = _normalise(found.strategy + pseudo_counts)
     labelled = found.knowing.sum(axis=1) > 0
@@ -280,6 +284,6 @@ def _expected_log(
 
 
 def _normalise(rows: Float[np.ndarray, "worker outcome"]) -> Float[np.ndarray, "worker outcome"]:
-    """Rows scaled to sum to one; uniform where there is nothing."""
+    """Rows scaled to sum to one; empty rows become uniform."""
     total = rows.sum(axis=1, keepdims=True)
     return np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1.0 / rows.shape[1])

@@ -1,7 +1,7 @@
 """Majority vote, and Wawa: a vote weighted by agreement with the majority.
 
-Wawa (worker agreement with aggregate): every worker weighs as much as the share of their labels
-that agrees with the plain majority; the weighted vote decides.
+Wawa (worker agreement with aggregate) weighs every worker by the share of their labels that agree
+with the plain majority; the weighted vote decides.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["MajorityVote", "Wawa"]
 class MajorityVote(Aggregator):
     """The class that most workers chose.
 
-    `probas_` holds each class's share of the task's votes: tied classes have equal shares, so
-    that scoring splits ties evenly. `labels_` breaks ties by the seed, and `n_ties_` says how
-    many there were. A task without votes has equal shares of all classes.
+    `probas_` holds the share of each class among the votes on a task: tied classes have equal
+    shares, so that scoring splits ties evenly. `labels_` breaks ties at random, and `n_ties_`
+    counts them. For a task without votes, all classes have equal shares.
 
     Args:
-        weights: worker -> weight of each of their votes, at least 0; workers not named weigh 1.
-        seed: decides ties.
+        weights: worker -> weight of each of their votes, at least 0; other workers weigh 1.
+        seed: seed of the draw that breaks ties.
 
     Examples:
         >>> import bayescrowd as bc
@@ -70,10 +70,10 @@ class MajorityVote(Aggregator):
 class Wawa(Aggregator):
     """Majority vote weighted by each worker's agreement with the plain majority.
 
-    Known labels (`gold`) stand in for the majority where they are given.
+    Known labels (`gold`) replace the majority where they are given.
 
     Args:
-        seed: decides ties.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
         skills_: share of each worker's labels that agree with the majority; a tie between t
@@ -130,8 +130,7 @@ def _worker_weights(
     if strict and (positions < 0).any():
         unknown = given.index[int(np.flatnonzero(positions < 0)[0])]
         raise ValueError(
-            f"weights name worker {plain(unknown)!r}, who has no labels here; expected workers of "
-            "the labels"
+            f"weights name worker {plain(unknown)!r}, who has no labels; expected workers who have"
         )
     full[positions[positions >= 0]] = given.to_numpy()[positions >= 0]
     return full

@@ -6,23 +6,24 @@ that guessing is 0. Two workers agree on a share C_vw of their common tasks that
 
     E[(K C_vw - 1) / (K - 1)] = s_v s_w
 
-so the skills are a rank-one matrix seen in the entries of pairs with common tasks, and some entries
+so the skills form a rank-one matrix that is observed at the pairs with common tasks. Some entries
 are corrupt because some workers do not follow the model. The Matrix-Mean-Subsequence-Reduced
-algorithm fits u_v u'_w to the entries' sizes |X_vw| by turns: each u_v becomes the mean of |X_vw| /
-u'_w over its neighbours w, without the F largest of those that exceed the present u_v and the F
-smallest of those below it (the paper's algorithm 1). Signs come from the signs of X, and labels
-from the vote with weights log((K - 1) p_w / (1 - p_w)), which is the one-coin model's posterior.
+algorithm fits u_v u'_w to the sizes |X_vw| of the entries by turns: each u_v becomes the mean of
+|X_vw| / u'_w over its neighbours w, without the F largest of those that exceed the present u_v and
+the F smallest of those below it (the paper's algorithm 1). Signs come from the signs of X, and
+labels from the vote with weights log((K - 1) p_w / (1 - p_w)), which is the posterior of the
+one-coin model.
 
 Departures from the paper. The start is the same for all workers, not random, so that the answer
-does not depend on who comes first. Trimming depends on each worker's own number of neighbours
-unless told otherwise; the paper's program takes the smallest for all, and one worker with three
+does not depend on their order. By default, trimming depends on each worker's own number of
+neighbours; the paper's program takes the smallest number for all, so that one worker with three
 neighbours switches all trimming off. Signs are those of the leading eigenvector of the signed
-agreement, found by power iteration from trust in everybody, in place of the paper's graph with an
-extra vertex per positive entry. A worker who shares no task with anybody gets the mean skill
-instead of none.
+agreement, found by power iteration that starts with trust in everybody, instead of the paper's
+graph with an extra vertex per positive entry. A worker who shares no task with anybody gets the
+mean skill instead of none.
 
-The pairs are products of sparse matrices; their number, hence the cost, is the sum over tasks of
-the squared number of labels at most.
+The pairs come from products of sparse matrices. Their number, and with it the cost, is at most the
+sum over tasks of the squared number of labels.
 """
 
 from __future__ import annotations
@@ -40,34 +41,35 @@ from bayescrowd.aggregation.protocol import (
     Aggregator,
 )
 from bayescrowd.aggregation.smoothing import crowd_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, Seed, Tolerance, Whole
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.iteration import Course, Step, settle
 
-__all__ = ["MMSR", "Pairs", "agreement", "complete"]
+__all__ = ["MMSR", "WorkerPairs", "agreement", "complete"]
 
 _SIGN_ITERATIONS = 200
+"""Number of power iterations for the signs of the skills."""
 
 
-class Pairs(NamedTuple):
-    """Ordered pairs of different workers with common tasks, grouped by the first."""
+class WorkerPairs(NamedTuple):
+    """Ordered pairs of different workers with common tasks, grouped by the first worker."""
 
     first: Int[np.ndarray, " pair"]
-    """A worker; ascending."""
+    """First worker of each pair, ascending."""
     second: Int[np.ndarray, " pair"]
-    """Another one."""
+    """Second worker of each pair."""
     n_common: Float[np.ndarray, " pair"]
-    """Number of pairs of labels that they gave to the same task."""
+    """Number of pairs of labels that the two gave to the same task."""
     value: Float[np.ndarray, " pair"]
-    """(K C - 1) / (K - 1), where C is the share of these that agree."""
+    """(K C - 1) / (K - 1), where C is the share of these pairs of labels that agree (X)."""
     offsets: Int[np.ndarray, " worker_plus_1"]
-    """Pairs with worker w first stand at `offsets[w]:offsets[w + 1]`."""
+    """Pairs with first worker w are those from `offsets[w]` up to `offsets[w + 1]`."""
 
     @property
     def degree(self) -> Int[np.ndarray, " worker"]:
-        """Number of workers with whom each shares a task."""
+        """Number of workers with whom each worker shares a task."""
         return np.diff(self.offsets)
 
 
@@ -75,7 +77,7 @@ class Factors(NamedTuple):
     """A rank-one matrix, u_v u'_w."""
 
     u: Float[np.ndarray, " worker"]
-    """One factor; the sizes |s_w|, without meaning for workers without neighbours."""
+    """One factor, the sizes |s_w|; it has no meaning for workers without neighbours."""
     other: Float[np.ndarray, " worker"]
     """The other factor, of the same norm."""
 
@@ -83,24 +85,25 @@ class Factors(NamedTuple):
 class MMSR(Aggregator):
     """Robust rank-one completion of the workers' agreement, then a weighted vote.
 
-    Made for crowds where a minority of workers does not follow the one-coin model, or conspires:
-    with a quarter of a simulated crowd telling the same lies, 4.8 % of its answers are wrong, 21 %
-    of the vote's and 18 % of one-coin EM's. The others must follow the model: errors on bluebird,
-    rte, trec, dog and web are 28.7, 7.2, 36.4, 17.5 and 30.4 %. Known labels (`gold`) decide their
-    own tasks only; skills come from agreement.
+    It is made for crowds in which a minority of workers do not follow the one-coin model, or
+    conspire: where a quarter of a simulated crowd tell the same lies, its errors are 4.8 %, those
+    of a vote 21 % and those of one-coin EM 18 %. The other workers must follow the model: errors on
+    bluebird, rte, trec, dog and web are 28.7, 7.2, 36.4, 17.5 and 30.4 %. Known labels (`gold`)
+    decide only their own tasks; skills come from agreement.
 
     Args:
         trim: how many of the largest and of the smallest neighbours each worker leaves out: a
-            number, 'own' for half of the worker's neighbours less one, or 'common' for half of the
-            smallest number of neighbours that anybody has less one, as the paper's program has it.
-        n_iter: most iterations.
+            number, 'own' for half of the worker's number of neighbours minus one, or 'common' for
+            half of the smallest number of neighbours of any worker minus one, as in the paper's
+            program.
+        n_iter: largest number of iterations.
         tol: stop when no skill changes by more than this; 0 runs n_iter.
-        seed: decides ties.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
         skills_: s of each worker, in [-1 / (K - 1), 1]; 0 is guessing. A worker who shares no task
-            with another has the mean, each label counting once.
-        probas_: the one-coin model's posterior under these skills and a uniform class prior.
+            with another has the mean over labels.
+        probas_: the posterior of the one-coin model under these skills and a uniform class prior.
         trace_: largest change of a skill in each iteration.
 
     Examples:
@@ -143,7 +146,7 @@ class MMSR(Aggregator):
         return _weighted_vote(ann, fixed, skills, completion)
 
 
-def agreement(ann: Annotations) -> Pairs:
+def agreement(ann: Annotations) -> WorkerPairs:
     """How much each pair of workers agrees, scaled so that guessing is 0.
 
     Examples:
@@ -169,20 +172,20 @@ def agreement(ann: Annotations) -> Pairs:
     if len(first):  # SciPy cannot take no entries
         agreed = np.asarray((answers @ answers.T)[first, second]).ravel()
     value = (n_classes * agreed / common.data - 1) / (n_classes - 1)
-    return Pairs(first, second, common.data, value, common.indptr.astype(np.int64))
+    return WorkerPairs(first, second, common.data, value, common.indptr.astype(np.int64))
 
 
 def complete(
-    pairs: Pairs, *, trim: Int[np.ndarray, " worker"], floor: float, n_iter: int, tol: float
+    pairs: WorkerPairs, *, trim: Int[np.ndarray, " worker"], floor: float, n_iter: int, tol: float
 ) -> Course[Factors]:
     """Sizes |s| such that |s_v s_w| fits the sizes of most entries.
 
     Args:
         pairs: the entries.
         trim: how many neighbours each worker leaves out at either end.
-        floor: sizes stay above it, since they are divided by; the paper's resolution is one over
+        floor: lower bound of the sizes, by which the algorithm divides; the paper takes one over
             the square root of the number of tasks.
-        n_iter: most iterations.
+        n_iter: largest number of iterations.
         tol: stop when no size changes by more than this.
     """
     size = np.abs(pairs.value)
@@ -192,7 +195,7 @@ def complete(
         other = _trimmed_means(pairs, size / u[pairs.second], factors.other, trim)
         other = np.maximum(other, floor)
         moved = np.maximum(_trimmed_means(pairs, size / other[pairs.second], u, trim), floor)
-        # Only the product is determined: both sides get the same norm.
+        # Only the product is determined: give both factors the same norm.
         balance = np.sqrt(np.linalg.norm(moved) / np.linalg.norm(other))
         moved, other = moved / balance, other * balance
         change = float(np.abs(moved - u).max())
@@ -203,7 +206,7 @@ def complete(
 
 
 def _trimmed_neighbours(
-    pairs: Pairs, trim: int | Literal["own", "common"]
+    pairs: WorkerPairs, trim: int | Literal["own", "common"]
 ) -> Int[np.ndarray, " worker"]:
     degree = pairs.degree
     if trim == "own":
@@ -214,12 +217,12 @@ def _trimmed_neighbours(
 
 
 def _trimmed_means(
-    pairs: Pairs,
+    pairs: WorkerPairs,
     values: Float[np.ndarray, " pair"],
     present: Float[np.ndarray, " worker"],
     trim: Int[np.ndarray, " worker"],
 ) -> Float[np.ndarray, " worker"]:
-    """Mean of each worker's values without the extremes; the present value if none is left."""
+    """Mean of each worker's values without the extremes; the present value if none are left."""
     n_workers = len(present)
     here = present[pairs.first]
     below = np.minimum(np.bincount(pairs.first, values < here, minlength=n_workers), trim)
@@ -232,12 +235,12 @@ def _trimmed_means(
     return np.where(n_kept > 0, total / np.maximum(n_kept, 1), present)
 
 
-def _signs(pairs: Pairs) -> Float[np.ndarray, " worker"]:
+def _signs(pairs: WorkerPairs) -> Float[np.ndarray, " worker"]:
     """1 for workers who agree with most, -1 for those who contradict them.
 
-    Signs of the leading eigenvector of the agreement, each entry counting as often as it was
-    seen. Power iteration from ones finds it in every connected part of the crowd at once, and
-    with the sign by which most of that part is trusted.
+    They are the signs of the leading eigenvector of the agreement, weighted by the number of common
+    labels. Power iteration from ones finds it in every connected part of the crowd at once, with
+    the sign under which most of that part is trusted.
     """
     n_workers = len(pairs.degree)
     weight = pairs.n_common * pairs.value
@@ -262,9 +265,9 @@ def _clip(
 
 
 def _fill(
-    skills: Float[np.ndarray, " worker"], pairs: Pairs, ann: Annotations
+    skills: Float[np.ndarray, " worker"], pairs: WorkerPairs, ann: Annotations
 ) -> Float[np.ndarray, " worker"]:
-    """Workers without neighbours get the mean skill of the others' labels, or 1/2 alone."""
+    """Give workers without neighbours the mean skill over labels, or 1/2 if nobody has any."""
     weight = np.where(pairs.degree > 0, ann.labels_per_worker, 0)
     mean = float(skills @ weight / weight.sum()) if weight.any() else 0.5
     return np.where(pairs.degree > 0, skills, mean)
@@ -276,22 +279,22 @@ def _weighted_vote(
     skills: Float[np.ndarray, " worker"],
     completion: Course[Factors],
 ) -> Aggregation:
-    """The one-coin model's posterior, and the model."""
+    """The posterior of the one-coin model, with its rows."""
     n_classes = ann.n_classes
-    symbols = Symbols(ann, fixed)
+    pairs = WorkerLabelPairs(ann, fixed)
     right = (skills * (n_classes - 1) + 1)[:, None] / n_classes
     wrong = (1.0 - right) / (n_classes - 1)
     flat = np.full((n_classes, n_classes), 1.0 / n_classes)
-    coins = CoinRows(right, wrong, stranger=flat, silent=symbols.silent)
+    coins = CoinRows(right, wrong, stranger=flat, silent=pairs.silent)
     posterior = np.empty((ann.n_tasks, n_classes))
-    table = floored_log(coins.at(symbols.worker, symbols.label))
-    sweep = symbols.labels().sweep(EMEstimate(table, floored_log(flat[0]), 0.0, None), posterior)
-    stranger = crowd_rows(symbols, sweep.counts)
+    table = floored_log(coins.at(pairs.worker, pairs.label))
+    sweep = pairs.labels().sweep(EMEstimate(table, floored_log(flat[0]), 0.0, None), posterior)
+    stranger = crowd_rows(pairs, sweep.counts)
     return Aggregation(
         posterior,
         flat[0],
-        CoinRows(right, wrong, stranger=stranger, silent=symbols.silent),
-        symbols,
+        CoinRows(right, wrong, stranger=stranger, silent=pairs.silent),
+        pairs,
         sweep.counts,
         sweep.log_likelihood,
         completion.trace,

@@ -1,9 +1,10 @@
 """One-coin Dawid–Skene: a single accuracy per worker.
 
-Worker w answers rightly with probability a_w and else picks one of the K - 1 wrong classes evenly,
-whatever the true class: Dawid and Skene's model with pi_wkk = a_w and pi_wkl = (1 - a_w) / (K - 1).
-One number per worker is learned from few labels; systematic confusions it cannot see. The E-step is
-Dawid and Skene's (eq. 2.5); the M-step's accuracy is the expected share of right labels.
+Worker w answers correctly with probability a_w and otherwise picks one of the K - 1 wrong classes
+with equal probability, whatever the true class: Dawid and Skene's model with pi_wkk = a_w and
+pi_wkl = (1 - a_w) / (K - 1). One number per worker can be learned from few labels, but says nothing
+about systematic confusions. The E-step is Dawid and Skene's (eq. 2.5); in the M-step, the accuracy
+is the expected share of right labels.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jaxtyping import Float
 
 from bayescrowd.aggregation.dawid_skene import EMAggregator, MaximisedRows
 from bayescrowd.aggregation.smoothing import Smoothing, smoothed_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows
 from bayescrowd.checks.parameters import Count, NonNegative, Seed, Tolerance
 
@@ -29,15 +30,17 @@ class OneCoinDawidSkene(EMAggregator):
     Args:
         init: as for `DawidSkene`.
         n_init: as for `DawidSkene`.
-        prior: class prior 'uniform' or 'learned'. Learned priors tempt a model with one number
-            per worker to call everything the commoner class: bluebird 27.8 % against 41.7 %.
-        smoothing: where the pseudo-counts of a worker's accuracy go: 'flat' as if by guessing
-            among the classes, 'diagonal' on right answers, 'pooled' toward the crowd's accuracy.
-        pseudo_counts: how many per worker.
+        prior: class prior, 'uniform' or 'learned'. With a learned prior, a model with one number
+            per worker tends to put everything into the more common class: 41.7 % errors on
+            bluebird against 27.8 %.
+        smoothing: how the pseudo-counts of a worker's accuracy are distributed: 'flat' as if the
+            worker guessed among the classes, 'diagonal' on right answers, 'pooled' at the crowd's
+            accuracy.
+        pseudo_counts: pseudo-counts per worker.
         zeros: as for `DawidSkene`.
-        n_iter: most iterations.
+        n_iter: largest number of iterations.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
-        seed: random starts and ties.
+        seed: seed of the random starts and of the draw that breaks ties.
 
     Examples:
         >>> import bayescrowd as bc
@@ -75,15 +78,15 @@ class OneCoinDawidSkene(EMAggregator):
 
     def _maximise(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol cls"],
         centre: Any,
         out: Float[np.ndarray, "symbol cls"] | None = None,
     ) -> MaximisedRows:
-        n_classes, n_workers = symbols.n_classes, symbols.n_workers
-        at_label = np.arange(len(symbols)), symbols.label
-        right = np.bincount(symbols.worker, counts[at_label], minlength=n_workers)
-        given = np.bincount(symbols.worker, counts.sum(axis=1), minlength=n_workers)
+        n_classes, n_workers = pairs.n_classes, pairs.n_workers
+        at_label = np.arange(len(pairs)), pairs.label
+        right = np.bincount(pairs.worker, counts[at_label], minlength=n_workers)
+        given = np.bincount(pairs.worker, counts.sum(axis=1), minlength=n_workers)
         wrong = given - right
         base = {
             "flat": np.array([[1.0 / n_classes, 1.0 - 1.0 / n_classes]]),
@@ -97,19 +100,19 @@ class OneCoinDawidSkene(EMAggregator):
         log_right, log_wrong = smoothed.log_rows[:, 0].T
         log_wrong = log_wrong - np.log(n_classes - 1)
         log_table = np.empty(counts.shape) if out is None else out
-        log_table[:] = log_wrong[symbols.worker][:, None]
-        log_table[at_label] = log_right[symbols.worker]
+        log_table[:] = log_wrong[pairs.worker][:, None]
+        log_table[at_label] = log_right[pairs.worker]
         return MaximisedRows(log_table, (log_right, log_wrong), smoothed.penalty, smoothed.centre)
 
     def _worker_rows(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         log_table: Float[np.ndarray, "symbol cls"],
         others: Any,
         stranger: Float[np.ndarray, "cls observed"],
     ) -> CoinRows:
         right, wrong = (np.exp(log_chance)[:, None] for log_chance in others)
-        return CoinRows(right, wrong, stranger=stranger, silent=symbols.silent)
+        return CoinRows(right, wrong, stranger=stranger, silent=pairs.silent)
 
     def _interchangeable(self, n_classes: int) -> bool:
         # With two classes, swapping them and every accuracy for its complement changes nothing.

@@ -3,13 +3,13 @@
 The methods of Karger, Oh and Shah, of Ghosh, Kale and McAfee and of Dalvi et al. answer yes or no.
 With K ordered classes they are asked K - 1 questions, 'is the class above c?': a label above c
 counts +1, any other -1. A method gives each worker a weight and each task a score per question, and
-a task's class is the first that it is not above. This is how Zhang, Chen, Zhou and Jordan (2014,
-'Spectral methods meet EM') compare the methods on data with more than two classes. For classes
-without an order the answer depends on the order in which they are listed.
+the class of a task is the first one that it is not above. This is how Zhang, Chen, Zhou and Jordan
+(2014, 'Spectral methods meet EM') compare the methods on data with more than two classes. For
+classes without an order, the answer depends on the order in which they are listed.
 
 A sign is not a probability: `probas_` is 1 for the class found. A score of zero says nothing, as
-when a task's workers share no task with the rest of the crowd; there the task's own vote shares
-stand in, so that a method silent on everything is a majority vote.
+when the workers of a task share no task with the rest of the crowd. The task's own vote shares then
+replace it, so that a method that says nothing at all is a majority vote.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ from bayescrowd.data.annotations import Annotations
 __all__ = ["CutScores", "OrdinalAggregator", "Pairs", "linear_scores", "signed_pairs"]
 
 SILENT = 1e-12
-"""A score this small beside the largest weight is rounding of zero."""
+"""A score up to this, where the largest weight is 1, is zero up to rounding."""
 
 
 class Pairs(NamedTuple):
-    """Who labelled what: each pair of a task and a worker once, in the order of tasks."""
+    """The pairs of a task and a worker who labelled it, in the order of tasks."""
 
     tasks: Int[np.ndarray, " pair"]
+    """Task of each pair."""
     workers: Int[np.ndarray, " pair"]
+    """Worker of each pair."""
     offsets: Int[np.ndarray, " task_plus_1"]
-    """The pairs of task t stand at `offsets[t]:offsets[t + 1]`."""
+    """The pairs of task t are those from `offsets[t]` up to `offsets[t + 1]`."""
     n_labels: Float[np.ndarray, " pair"]
-    """How many labels the worker gave the task; repeated labels are labels."""
+    """Number of labels that the worker gave the task, repeated labels included."""
     signs: Float[np.ndarray, "pair cut"]
     """Labels above each cut minus labels at or below it; +1 or -1 for a single label."""
     n_workers: int
+    """Number of workers."""
 
     def matrix(self, values: Float[np.ndarray, " pair"]) -> scipy.sparse.csr_matrix:
         """One number per pair as a sparse matrix, tasks x workers."""
@@ -56,11 +59,11 @@ class CutScores(NamedTuple):
     """What a binary method finds out about each cut."""
 
     scores: Float[np.ndarray, "item cut"]
-    """Positive where the class lies above the cut, negative where not, zero for no answer."""
+    """Positive if the class lies above the cut, negative if not, zero for no answer."""
     weights: Float[np.ndarray, "worker cut"]
-    """Weight of each worker's vote; negative for workers to be read the other way round."""
+    """Weight of each worker's vote; negative for workers whose votes count the other way round."""
     offsets: Float[np.ndarray, " cut"]
-    """What a new task's weighted votes are compared with."""
+    """Threshold for the weighted votes on a new task."""
     trace: Float[np.ndarray, " iteration"]
     """Course of the iteration; empty for methods that do not iterate."""
     converged: bool
@@ -68,15 +71,15 @@ class CutScores(NamedTuple):
 
 
 class OrdinalAggregator(Aggregator):
-    """Base of the methods that vote on cuts. `weights_` holds the workers' weights per cut.
+    """Base class of the methods that vote on cuts; `weights_` holds the workers' weights per cut.
 
-    New tasks are decided by the workers' weights; a worker whom the fit did not see weighs as
-    much as the mean label of the fit.
+    New tasks are decided by the workers' weights; a worker whom the fit did not see has the mean
+    weight over the labels of the fit.
     """
 
     @abstractmethod
     def _score(self, pairs: Pairs) -> CutScores:
-        """Scores and weights; every cut given has labels on both of its sides."""
+        """Scores and weights for cuts that all have labels on both sides."""
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         pairs = signed_pairs(ann)
@@ -92,7 +95,7 @@ class OrdinalAggregator(Aggregator):
         return implied_aggregation(ann, posterior, trace=found.trace, converged=found.converged)
 
     def _score_crossed(self, pairs: Pairs, crossed: Bool[np.ndarray, " cut"]) -> CutScores:
-        """Ask the method about cuts with labels on both sides; the others answer themselves."""
+        """Ask the method about the cuts with labels on both sides; the others need no method."""
         weights = np.ones((pairs.n_workers, len(crossed)))
         offsets = np.zeros(len(crossed))
         scores = linear_scores(pairs, weights, offsets)
@@ -140,7 +143,7 @@ def signed_pairs(ann: Annotations) -> Pairs:
 def linear_scores(
     pairs: Pairs, weights: Float[np.ndarray, "worker cut"], offsets: Float[np.ndarray, " cut"]
 ) -> Float[np.ndarray, "item cut"]:
-    """Weighted votes less the offset; zero for tasks without labels."""
+    """Weighted votes minus the offset; zero for tasks without labels."""
     cuts = range(pairs.signs.shape[1])
     votes = [pairs.matrix(pairs.signs[:, cut]) @ weights[:, cut] for cut in cuts]
     labelled = np.diff(pairs.offsets) > 0
@@ -148,7 +151,7 @@ def linear_scores(
 
 
 def _scale(found: CutScores) -> CutScores:
-    """Weights scaled so that the largest is one, and what is measured in them."""
+    """The result with all numbers scaled so that the largest weight is one."""
     largest = np.abs(found.weights).max(axis=0)
     scale = np.where(largest > 0, largest, 1.0)
     return found._replace(
@@ -159,9 +162,9 @@ def _scale(found: CutScores) -> CutScores:
 def _first_not_above(
     scores: Float[np.ndarray, "item cut"], votes: Int[np.ndarray, "item cls"]
 ) -> Float[np.ndarray, "item cls"]:
-    """P(class): the first class that the task is not above, by its votes where a score is zero."""
+    """One for the first class that the task is not above; votes decide where a score is zero."""
     vote_shares = shares(votes.astype(float))
-    left = vote_shares[:, ::-1].cumsum(axis=1)[:, :0:-1]  # share of votes not below each class
+    left = vote_shares[:, ::-1].cumsum(axis=1)[:, :0:-1]  # votes for a class or those above it
     by_votes = np.where(left > 0, vote_shares[:, :-1] / np.where(left > 0, left, 1.0), 1.0)
     stops = np.where(np.abs(scores) <= SILENT, by_votes, scores < 0)
     passes = np.cumprod(1 - stops, axis=1)

@@ -1,8 +1,8 @@
 """What every aggregator does: fit, predict, and describe its workers.
 
-A method states one thing, `_aggregate`: P(class) of each task, with the parameters behind it. The
-rest is here once: reading the input, known labels, ties, pandas objects indexed by the user's ids,
-prediction for new tasks, and the description of workers.
+A method implements one function, `_aggregate`: P(class) of each task, with the parameters behind
+it. Everything else is here once: reading the input, known labels, ties, pandas objects indexed by
+the user's ids, prediction for new tasks, and the description of workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayescrowd.aggregation.em import EMEstimate, floored_log
 from bayescrowd.aggregation.quality import Tally, worker_quality
 from bayescrowd.aggregation.votes import decide
 from bayescrowd.aggregation.whole_matrices import confusion_frame
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import WorkerRows
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.checks.parameters import check_parameters
@@ -43,10 +43,10 @@ class Aggregation(NamedTuple):
     posterior: Float[np.ndarray, "item cls"]
     """P(class) of each task."""
     priors: Float[np.ndarray, " cls"]
-    """P(class) before seeing labels."""
+    """P(class) before any label is seen."""
     rows: WorkerRows
     """P(observed | true) of each worker."""
-    symbols: Symbols
+    pairs: WorkerLabelPairs
     """The pairs of a worker and a label that occur."""
     counts: Float[np.ndarray, "symbol cls"]
     """Expected number of labels of each pair on tasks of each class."""
@@ -59,19 +59,19 @@ class Aggregation(NamedTuple):
 
     @property
     def crowd_counts(self) -> Float[np.ndarray, "cls observed"]:
-        """Expected number of labels of the whole crowd, [true, observed]."""
-        return self.symbols.by_label(self.counts).T
+        """Expected number of labels of the whole crowd, as [true, observed]."""
+        return self.pairs.by_label(self.counts).T
 
     @property
     def tally(self) -> Tally:
-        """Right labels and all labels of each worker, by true class."""
-        symbols, counts = self.symbols, self.counts
-        right = np.zeros((symbols.n_workers, symbols.n_classes))
-        right[symbols.worker, symbols.label] = counts[np.arange(len(symbols)), symbols.label]
-        return Tally(right, symbols.by_worker(counts))
+        """Number of right labels and of all labels of each worker, by true class."""
+        pairs, counts = self.pairs, self.counts
+        right = np.zeros((pairs.n_workers, pairs.n_classes))
+        right[pairs.worker, pairs.label] = counts[np.arange(len(pairs)), pairs.label]
+        return Tally(right, pairs.by_worker(counts))
 
     def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> Aggregation:
-        """The same result, in which class k is what is now class `hidden[k]`."""
+        """The same result with class `hidden[k]` renamed to class k."""
         return self._replace(
             posterior=self.posterior[:, hidden],
             priors=self.priors[hidden],
@@ -81,33 +81,34 @@ class Aggregation(NamedTuple):
 
 
 class Aggregator(ABC, ParameterMixin):
-    """Base of all aggregators; scikit-learn's parameter protocol over annotations.
+    """Base class of all aggregators, with scikit-learn's parameter protocol.
 
     Attributes:
         labels_: most probable class of each task; exact ties are broken by the seed.
         probas_: P(class) of each task, tasks x classes.
-        priors_: P(class) before seeing labels.
-        confusions_: P(observed | true), indexed (worker, true). It is made when it is read, since
-            it has workers x classes^2 entries; `confusion_of` makes the matrix of one worker.
+        priors_: P(class) before any label is seen.
+        confusions_: P(observed | true), indexed (worker, true). It is computed when it is read,
+            because it has workers x classes^2 entries; `confusion_of` returns the matrix of one
+            worker.
         worker_quality_: per worker: accuracy, information (nats), n_labels, flag.
         log_likelihood_: log P(labels) under priors_ and confusions_, nats.
-        trace_, n_iter_, converged_: the course of the iteration, where there is one.
-        n_ties_: number of tasks whose first place is shared.
+        trace_, n_iter_, converged_: the course of the iteration, if there is one.
+        n_ties_: number of tasks with several most probable classes.
     """
 
     seed: int
     n_iter: int
     tol: float
     _unsettled_hint: ClassVar[str] = ""
-    """What else a method has to say when it stops before it has settled."""
+    """Advice that a method adds to the warning that it has not settled."""
     _model_name: ClassVar[str | None] = None
-    """The module of `bayescrowd.models` that tells the same story of the labels, if one does."""
+    """Name of the module of `bayescrowd.models` with the generative model of the method, if any."""
     _n_tables: ClassVar[int] = 3
-    """Tables of pairs x classes and of tasks x classes that a fit holds at a time, at least."""
+    """Least number of tables of (pairs + tasks) x classes that a fit holds in memory."""
 
     @abstractmethod
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        """Find the classes; `fixed` is the class of tasks whose truth is known, else -1."""
+        """Find the classes; `fixed` is the class of tasks whose truth is known, -1 elsewhere."""
 
     def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
         """Learn from labels.
@@ -158,13 +159,13 @@ class Aggregator(ABC, ParameterMixin):
         check_fits(
             8.0 * n_workers * n_classes**2,
             f"confusion matrices of {n_workers:,} workers and {n_classes:,} classes",
-            "confusion_of(worker) makes the matrix of one worker",
+            "confusion_of(worker) returns the matrix of one worker",
         )
         matrices = self._rows.matrices(np.arange(n_workers))
         return confusion_frame(matrices, self._annotations)
 
     def confusion_of(self, worker: Any) -> pd.DataFrame:
-        """P(observed | true) of one worker, true classes x observed ones.
+        """P(observed | true) of one worker, true classes x observed classes.
 
         Args:
             worker: the worker's id.
@@ -181,7 +182,7 @@ class Aggregator(ABC, ParameterMixin):
         check_is_fitted(self)
         if worker not in self.workers_:
             raise ValueError(
-                f"worker {worker!r} is not among the {len(self.workers_):,} of the fit"
+                f"worker {worker!r} is not among the {len(self.workers_):,} workers of the fit"
             )
         place = np.array([self.workers_.get_loc(worker)])
         return pd.DataFrame(
@@ -217,21 +218,21 @@ class Aggregator(ABC, ParameterMixin):
     def posterior(self, **options: Any) -> Any:
         """Draw from the posterior of the method's model given the labels of the fit.
 
-        The point estimate says which answer is the most probable, the draws how far to believe
-        it. The model has priors of its own (`prior=`), not the pseudo-counts of the estimator.
+        The point estimate says which answer is the most probable, the draws how certain it is. The
+        model has its own priors (`prior=`), not the pseudo-counts of the estimator.
 
         Args:
-            **options: those of `bayescrowd.sample_posterior`. Without `method` it is Gibbs where
-                the model has it, else NUTS. Gibbs chains start from `probas_` unless `init` says
-                otherwise, and so look around where the point estimate is; `init="random"` finds
-                out whether there are other places. Without `seed` it is that of the estimator.
+            **options: options of `bayescrowd.sample_posterior`. The default `method` is Gibbs where
+                the model has it, else NUTS. Gibbs chains start from `probas_` by default, and so
+                explore the mode of the point estimate; `init="random"` shows whether there are
+                other modes. The default `seed` is that of the estimator.
 
         Returns:
-            ArviZ's container, see `bayescrowd.sample_posterior`.
+            An ArviZ container; see `bayescrowd.sample_posterior`.
 
         Raises:
             TypeError: the method has no generative model.
-            ValueError: the fit knew the truth of some tasks, which the samplers do not take.
+            ValueError: the fit used known labels (gold), which the samplers do not accept.
         """
         if self._model_name is None:
             raise TypeError(
@@ -241,8 +242,8 @@ class Aggregator(ABC, ParameterMixin):
         check_is_fitted(self)
         if self._has_gold:
             raise ValueError(
-                "the fit was told the truth of some tasks (gold), which the samplers do not take: "
-                "fit without gold for a posterior"
+                "the fit used known labels (gold), which the samplers do not accept: fit without "
+                "gold for a posterior"
             )
         from bayescrowd.posterior.sample import sample_posterior
 
@@ -252,11 +253,11 @@ class Aggregator(ABC, ParameterMixin):
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
-        """P(class) of new tasks; `known` is each worker's place in the fit, -1 if unseen."""
+        """P(class) of new tasks; `known` is each worker's code in the fit, -1 if unseen."""
         return posterior_under(self._rows, self.priors_.to_numpy(), ann, known)
 
     def _check_memory(self, ann: Annotations) -> None:
-        """Refuse labels whose tables do not fit."""
+        """Raise if the tables of a fit to these labels do not fit into memory."""
         n_pairs = min(ann.n_labels, ann.n_workers * ann.n_classes)
         check_fits(
             8.0 * ann.n_classes * self._n_tables * (n_pairs + ann.n_tasks),
@@ -294,13 +295,13 @@ def posterior_under(
     """P(class) of tasks given the rows of their workers.
 
     Args:
-        rows: of the workers of a fit.
+        rows: rows of the workers of a fit.
         priors: P(class).
         ann: the labels of the tasks.
-        known: each of their workers' place in the fit, -1 if unseen.
+        known: code in the fit of each worker of these labels, -1 if unseen.
     """
-    symbols = Symbols(ann)
-    table = floored_log(rows.at(known[symbols.worker], symbols.label))
+    pairs = WorkerLabelPairs(ann)
+    table = floored_log(rows.at(known[pairs.worker], pairs.label))
     posterior = np.empty((ann.n_tasks, len(priors)))
-    symbols.labels().sweep(EMEstimate(table, floored_log(priors), 0.0, None), posterior)
+    pairs.labels().sweep(EMEstimate(table, floored_log(priors), 0.0, None), posterior)
     return posterior

@@ -2,19 +2,19 @@
 
 Let O be the signed labels, tasks x workers: +1, -1, and 0 where there is no label; let G count the
 labels. If worker w is right with probability (1 + a_w) / 2 on either of two classes, then O given
-the truth has expectation y_t g_tw a_w: one singular vector carries the truth y, the other the
+the truth has the expectation y_t g_tw a_w: one singular vector carries the truth y, the other the
 workers' reliabilities a.
 
-* Ghosh, Kale and McAfee 2011, 'Who moderates the moderators?': the signs of O's leading left
-  singular vector.
+* Ghosh, Kale and McAfee 2011, 'Who moderates the moderators?': the signs of the leading left
+  singular vector of O.
 * Dalvi, Dasgupta, Kumar and Rastogi 2013, 'Aggregating crowdsourced binary ratings'. Workers who
   labelled more stand out in O whatever their reliability, so it is divided out. Algorithm 1: the
   leading eigenvector of O'O over that of G'G, entry by entry. Algorithm 2: the same with each
   pair's agreement divided by the number of their common tasks first, (O'O) / (G'G) and [G'G > 0].
 
-Which of the two signs is right no singular vector tells; the one that agrees with most labels is
-taken, as by Zhang, Chen, Zhou and Jordan (2014, 'Spectral methods meet EM'), whose numbers for
-both methods these classes reproduce.
+A singular vector does not tell which of its two signs is right. As Zhang, Chen, Zhou and Jordan
+(2014, 'Spectral methods meet EM') do, we take the one that agrees with most labels; their numbers
+for both methods are reproduced.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _OUTSIDE = 1e-10
 class GhoshSVD(OrdinalAggregator):
     """Signs of the leading singular vector of the signed labels (Ghosh, Kale and McAfee 2011).
 
-    Binary; more classes are taken as ordered and decided cut by cut. `probas_` is 1 for the class
-    found (see `bayescrowd.aggregation.ordinal`). Known labels (`gold`) are taken over as they are;
-    they do not move the vector.
+    The method is binary; more than two classes are treated as ordered and decided cut by cut.
+    `probas_` is 1 for the class found (see `bayescrowd.aggregation.ordinal`). Known labels (`gold`)
+    decide their own tasks; they do not change the vector.
 
     Args:
-        seed: decides ties.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
-        weights_: entry of each worker in the right singular vector, workers x cuts, the largest
-            scaled to 1; the cut named c asks whether a class is above c.
+        weights_: entry of each worker in the right singular vector, workers x cuts, scaled so that
+            the largest is 1; the cut named c asks whether a class is above c.
 
     Examples:
         >>> import bayescrowd as bc
@@ -72,19 +72,19 @@ class GhoshSVD(OrdinalAggregator):
 class EigenRatio(OrdinalAggregator):
     """Votes weighted by a ratio of eigenvectors (Dalvi et al. 2013).
 
-    Binary; more classes are taken as ordered and decided cut by cut. `probas_` is 1 for the class
-    found (see `bayescrowd.aggregation.ordinal`). Workers who share no task with the largest group
-    of workers linked by common tasks get the weight 0. Known labels (`gold`) are taken over as they
-    are; they do not move the vectors.
+    The method is binary; more than two classes are treated as ordered and decided cut by cut.
+    `probas_` is 1 for the class found (see `bayescrowd.aggregation.ordinal`). Workers outside the
+    largest group of workers linked by common tasks get the weight 0. Known labels (`gold`) decide
+    their own tasks; they do not change the vectors.
 
     Args:
-        algorithm: 2 divides each pair's agreement by the number of their common tasks and holds a
-            sparse matrix workers x workers; 1 divides the vectors alone and holds none.
-        seed: decides ties.
+        algorithm: 2 divides the agreement of each pair by the number of their common tasks and
+            needs a sparse matrix workers x workers; 1 divides the vectors only and needs none.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
-        weights_: weight of each worker, workers x cuts, the largest scaled to 1; the cut named c
-            asks whether a class is above c.
+        weights_: weight of each worker, workers x cuts, scaled so that the largest is 1; the cut
+            named c asks whether a class is above c.
 
     Examples:
         >>> import bayescrowd as bc
@@ -121,7 +121,7 @@ class EigenRatio(OrdinalAggregator):
 def _mean_agreement(
     signed: scipy.sparse.csr_matrix, common: scipy.sparse.csc_matrix
 ) -> scipy.sparse.csr_matrix:
-    """Each pair's agreements less disagreements, over the number of their common labels."""
+    """Agreements minus disagreements of each pair, divided by the number of common labels."""
     inverse = common.copy()
     inverse.data = 1.0 / inverse.data
     return (signed.T @ signed).multiply(inverse).tocsr()
@@ -130,7 +130,7 @@ def _mean_agreement(
 def _ratio_within_component(
     vector: Float[np.ndarray, " worker"], activity: Float[np.ndarray, " worker"]
 ) -> Float[np.ndarray, " worker"]:
-    """The ratio of the vectors where the second is not zero by structure, else 0."""
+    """The ratio of the vectors within the component of the second, 0 outside."""
     inside = np.abs(activity) > _OUTSIDE * np.abs(activity).max()
     return np.where(inside, vector / np.where(inside, activity, 1.0), 0.0)
 

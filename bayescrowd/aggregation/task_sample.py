@@ -1,12 +1,12 @@
-"""Samples and parts of the tasks that do not depend on names or on the order of rows.
+"""Samples and folds of the tasks that do not depend on ids or on the order of rows.
 
-Tasks are put in order by a fingerprint of their labels; every so-many-th is taken. The fingerprint
-is made of what does not change when ids do: a class has that of its number of labels, a worker that
-of the numbers of labels per class, a task the sum of hashes of its answers, each of a class and of
-those who give it. Each further round gives classes and workers the sum over their labels of a hash
-of the fingerprints so far, and tasks that of both again, which tells apart what differs only a few
-steps away (colour refinement, Weisfeiler and Leman 1968). Tasks of the same fingerprint have, but
-for accidents, the same labels by the same workers, so that it does not matter which is taken.
+Tasks are ordered by a fingerprint of their labels, and every n-th task is taken. A fingerprint is a
+hash of what does not change when ids do: that of a class depends on its number of labels, that of a
+worker on the numbers of labels per class, and that of a task on its answers, each of which is a
+class with the workers who gave it. Each further round updates the fingerprints of classes and
+workers by those of their labels, and then those of tasks, which tells apart what differs only a few
+steps away (colour refinement, Weisfeiler and Leman 1968). Except by coincidence, tasks with the
+same fingerprint have the same labels by the same workers, so that either may be taken.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ __all__ = [
 ]
 
 FOLD_ROUNDS = 3
-"""Of refinement: small crowds have many tasks that look alike at first sight."""
+"""Rounds of refinement for folds, because small crowds have many tasks that look alike."""
 
 
 class Fingerprints(NamedTuple):
-    """Numbers that are the same under any ids."""
+    """Numbers that do not depend on ids."""
 
     task: UInt64[np.ndarray, " task"]
-    """Of each task."""
+    """Fingerprint of each task."""
     worker: UInt64[np.ndarray, " worker"]
-    """Of each worker."""
+    """Fingerprint of each worker."""
     cls: UInt64[np.ndarray, " cls"]
-    """Of each class."""
+    """Fingerprint of each class."""
 
 
 def sampled_tasks(ann: Annotations, n_labels: int) -> Int[np.ndarray, " task"]:
-    """Codes of tasks that have about so many labels together, ascending.
+    """Codes of a sample of tasks with about `n_labels` labels in all, ascending.
 
     Examples:
         >>> import bayescrowd as bc
@@ -58,12 +58,12 @@ def sampled_tasks(ann: Annotations, n_labels: int) -> Int[np.ndarray, " task"]:
 def task_folds(
     ann: Annotations, fixed: Int[np.ndarray, " task"], n_folds: int
 ) -> list[Int[np.ndarray, " _part"]]:
-    """The tasks with labels in parts of about the same size, their codes ascending.
+    """Codes of the tasks with labels, ascending, in folds of about the same size.
 
     Args:
         ann: the labels.
         fixed: class of tasks whose truth is known, -1 elsewhere.
-        n_folds: number of parts; there are fewer if there are fewer tasks.
+        n_folds: number of folds; there are fewer if there are fewer tasks.
 
     Examples:
         >>> import bayescrowd as bc
@@ -78,19 +78,19 @@ def task_folds(
 def task_fingerprints(
     ann: Annotations, fixed: Int[np.ndarray, " task"] | None = None, n_rounds: int = 0
 ) -> UInt64[np.ndarray, " task"]:
-    """A number per task, the same under any ids; the arguments are those of `fingerprints`."""
+    """Fingerprint of each task; the arguments are those of `fingerprints`."""
     return fingerprints(ann, fixed, n_rounds).task
 
 
 def fingerprints(
     ann: Annotations, fixed: Int[np.ndarray, " task"] | None = None, n_rounds: int = 0
 ) -> Fingerprints:
-    """A number per task, per worker and per class, the same under any ids.
+    """Fingerprints of tasks, workers and classes, which do not depend on ids.
 
     Args:
         ann: the labels.
         fixed: class of tasks whose truth is known, -1 elsewhere.
-        n_rounds: rounds of refinement.
+        n_rounds: number of rounds of refinement.
     """
     of_class = _mix(np.bincount(ann.label_codes, minlength=ann.n_classes).astype(np.uint64))
     pair = ann.worker_codes.astype(np.int64) * ann.n_classes + ann.label_codes
@@ -99,7 +99,7 @@ def fingerprints(
     worker, label = np.divmod(used, ann.n_classes)
     habit = _mix(n_given[used].astype(np.uint64) ^ of_class[label])
     of_worker = _mix(_sums(habit, worker, ann.n_workers))
-    # A task's answers: the classes that it is given, each with those who give it.
+    # An answer to a task is a class together with the workers who gave it.
     key = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
     keys, answer = np.unique(key, return_inverse=True)
     task_of_answer, class_of_answer = np.divmod(keys, ann.n_classes)
@@ -118,9 +118,9 @@ def fingerprints(
 
 
 def worker_contents(ann: Annotations) -> UInt64[np.ndarray, " worker"]:
-    """A number per worker, equal where workers gave the same labels to the same tasks.
+    """A number per worker, equal for workers who gave the same labels to the same tasks.
 
-    Unlike a fingerprint it depends on ids: only whether two are equal means something.
+    Unlike fingerprints, these numbers depend on ids: only their equality has a meaning.
     """
     pair = ann.task_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
@@ -130,7 +130,7 @@ def worker_contents(ann: Annotations) -> UInt64[np.ndarray, " worker"]:
 def _order_labelled(
     ann: Annotations, of_task: UInt64[np.ndarray, " task"]
 ) -> Int[np.ndarray, " labelled"]:
-    # Where symmetry leaves different tasks alike, those with the same labels stay together.
+    # Where symmetric tasks have the same fingerprint, those with the same labels stay together.
     pair = ann.worker_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
     order = np.lexsort((_sums(_mix(pair), ann.task_codes, ann.n_tasks), of_task))
@@ -140,7 +140,7 @@ def _order_labelled(
 def _sums(
     values: UInt64[np.ndarray, " value"], group: Int[np.ndarray, " value"], n_groups: int
 ) -> UInt64[np.ndarray, " group"]:
-    """Sums by group modulo 2^64, in which order does not matter."""
+    """Sums by group modulo 2^64, which do not depend on the order of the values."""
     order = np.argsort(group, kind="stable")
     running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values[order], dtype=np.uint64)])
     ends = np.searchsorted(group[order], np.arange(n_groups + 1))

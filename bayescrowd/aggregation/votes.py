@@ -19,11 +19,14 @@ __all__ = [
 ]
 
 TIE = 1e-9
-"""Classes whose probability is this close to the largest share the first place."""
+"""Classes whose probability is within this distance of the largest are tied."""
 
 
 def vote_shares(ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Float[np.ndarray, "item cls"]:
-    """Share of each task's labels per class, uniform without labels, the truth where known."""
+    """Share of each class among the labels of each task.
+
+    Shares are uniform for a task without labels; a known truth replaces them.
+    """
     return with_known(shares(weighted_votes(ann, np.ones(ann.n_labels))), fixed)
 
 
@@ -37,7 +40,7 @@ def weighted_votes(
 
 
 def shares(votes: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
-    """Rows scaled to sum to one, uniform where a row is empty."""
+    """Rows scaled to sum to one; empty rows become uniform."""
     totals = votes.sum(axis=1)
     scaled = votes / np.where(totals > 0, totals, 1.0)[:, None]
     scaled[totals == 0] = 1.0 / votes.shape[1]
@@ -45,7 +48,7 @@ def shares(votes: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"
 
 
 def leading_shares(votes: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
-    """One for the class with the most votes, 1/t each for t classes that share the first place."""
+    """One for the class with the most votes, or 1/t for each of t tied classes."""
     leading = votes >= votes.max(axis=1, keepdims=True) - TIE
     return leading / leading.sum(axis=1, keepdims=True)
 
@@ -53,7 +56,7 @@ def leading_shares(votes: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "i
 def with_known(
     posterior: Float[np.ndarray, "item cls"], fixed: Int[np.ndarray, " item"]
 ) -> Float[np.ndarray, "item cls"]:
-    """The posterior with certainty where the truth is known."""
+    """The posterior, certain where the truth is known."""
     known = np.flatnonzero(fixed >= 0)
     if len(known) == 0:
         return posterior
@@ -63,7 +66,7 @@ def with_known(
 
 
 def decide(probas: pd.DataFrame, seed: int) -> tuple[pd.Series, int]:
-    """Most probable class of each task, ties drawn by the seed, and how many ties there were."""
+    """Most probable class of each task, with ties broken at random, and the number of ties."""
     values = probas.to_numpy()
     largest = values.max(axis=1, keepdims=True)
     first: Bool[np.ndarray, "item cls"] = values >= largest - TIE

@@ -1,4 +1,4 @@
-"""EM for confusion matrices that are given whole, [worker, true, observed]."""
+"""EM with confusion matrices held as one array, [worker, true, observed]."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ __all__ = ["confusion_frame", "counts_by_worker", "estimate_of", "incidence"]
 
 
 def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -> Incidence:
-    """The labels as tasks x (worker, label) symbols, every pair a symbol.
+    """The labels as tasks x symbols, where every pair of a worker and a label is a symbol.
 
-    For matrices that are given whole, see `estimate_of`; `Symbols` has the pairs that occur.
+    It goes with `estimate_of`. `WorkerLabelPairs` has only the pairs that occur.
+
+    Args:
+        ann: the labels.
+        fixed: class of tasks whose truth is known, -1 elsewhere.
     """
     n_symbols = ann.n_workers * ann.n_classes
     dtype = np.int32 if n_symbols < 2**31 else np.int64
@@ -31,14 +35,14 @@ def incidence(ann: Annotations, fixed: Int[np.ndarray, " item"] | None = None) -
 def counts_by_worker(
     counts: Float[np.ndarray, "symbol cls"], n_classes: int
 ) -> Float[np.ndarray, "worker cls observed"]:
-    """Counts of `incidence`'s symbols and classes as [worker, true, observed]."""
+    """Counts of the symbols of `incidence`, by class, as [worker, true, observed]."""
     return counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
 
 
 def estimate_of(
     log_confusions: Float[np.ndarray, "worker cls observed"], priors: Float[np.ndarray, " cls"]
 ) -> EMEstimate:
-    """Log confusion matrices and priors in the form the E-step needs, for `incidence`."""
+    """Log confusion matrices and priors as the E-step takes them, for `incidence`."""
     log_table = log_confusions.transpose(0, 2, 1).reshape(-1, len(priors))
     return EMEstimate(np.ascontiguousarray(log_table), floored_log(priors), 0.0, None)
 

@@ -1,10 +1,10 @@
-"""The pairs of a worker and a label that occur, which is all that a fit has to keep.
+"""The pairs of a worker and a label that occur, which are all that a fit has to keep.
 
-A table of every worker's confusion matrix has workers x classes^2 entries, most of them about
-answers that the worker never gave. Here a symbol is a pair (worker, label) that stands in the data:
-there are at most as many as labels, and what a model knows of the pairs that do not occur follows
-from the crowd. Counts of symbols under each hidden state are sums over the labels, one sparse
-product (`em.py`); sums of them by worker or by label are two more.
+The confusion matrices of all workers have workers x classes^2 entries, most of them for answers
+that the worker never gave. The pairs (worker, label) that occur in the data are at most as many as
+the labels, and what a model knows about the others follows from the crowd. Each pair is a symbol of
+`em.py`: its counts under each hidden state are one sparse product, and sums of these counts by
+worker or by label are two more.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from bayescrowd.aggregation.em import Incidence
+from bayescrowd.aggregation.em import LOG_FLOOR, EMEstimate, Incidence
 from bayescrowd.aggregation.worker_rows import find_pairs, silent_workers
 from bayescrowd.data.annotations import Annotations
 
-__all__ = ["Symbols"]
+__all__ = ["WorkerLabelPairs"]
 
 _DENSE_KEYS_PER_LABEL = 16
-"""Up to so many possible pairs per label, a table of all of them is quicker than sorting."""
+"""Up to this many possible pairs per label, a table of all of them is faster than sorting."""
 
 
-class Symbols:
-    """Which pairs (worker, label) occur, and where.
+class WorkerLabelPairs:
+    """The pairs (worker, label) that occur, and where they occur.
 
     Args:
         ann: the labels.
         fixed: class of tasks whose truth is known, -1 elsewhere.
 
     Attributes:
-        worker: worker of each symbol, ascending.
-        label: class code that each symbol names.
-        keys: worker x n_classes + label of each symbol, ascending.
-        of_label: symbol of each label of `ann`.
+        worker: worker of each pair, ascending.
+        label: class that each pair names.
+        keys: worker x n_classes + label of each pair, ascending.
+        of_label: position of the pair of each label of `ann`.
         task_of_label: task of each label.
         fixed: class of tasks whose truth is known, -1 elsewhere.
 
     Examples:
         >>> import bayescrowd as bc
         >>> ann = bc.Annotations.from_matrix([["a", "a"], ["b", "a"], ["b", "a"]])
-        >>> symbols = Symbols(ann)
-        >>> symbols.worker.tolist(), symbols.label.tolist(), symbols.of_label.tolist()
+        >>> pairs = WorkerLabelPairs(ann)
+        >>> pairs.worker.tolist(), pairs.label.tolist(), pairs.of_label.tolist()
         ([0, 0, 1], [0, 1, 0], [0, 2, 1, 2, 1, 2])
     """
 
@@ -68,7 +68,7 @@ class Symbols:
         return len(self.keys)
 
     def labels(self) -> Incidence:
-        """The labels as tasks x symbols; a known truth rules out all other classes."""
+        """The labels as tasks x pairs; where the truth is known, other classes are ruled out."""
         return Incidence(
             self._offsets,
             self.of_label,
@@ -80,8 +80,8 @@ class Symbols:
     def incidence(self, n_states: int) -> Incidence:
         """The labels as tasks x symbols, for models with several states per class.
 
-        A known truth is one more symbol of its task, class by class behind the workers': a state of
-        another class then has no probability, however many states a class has.
+        State z belongs to class `z % n_classes`. A known truth is one more symbol of its task;
+        these symbols, one per class, come after the pairs, and `with_truth` makes their rows.
         """
         task, symbol = self.task_of_label, self.of_label
         if (self.fixed >= 0).any():
@@ -98,24 +98,44 @@ class Symbols:
             n_classes=n_states,
         )
 
+    def with_truth(
+        self, table: Float[np.ndarray, "symbol state"]
+    ) -> Float[np.ndarray, "all_symbols state"]:
+        """A table of log P(label | state) with the rows of known truths, for `incidence`.
+
+        A known truth gives states of other classes no probability.
+        """
+        n_classes = self.n_classes
+        same = np.arange(n_classes)[:, None] == np.arange(table.shape[1]) % n_classes
+        return np.concatenate([table, np.where(same, 0.0, LOG_FLOOR)])
+
+    def state_posterior(
+        self, table: Float[np.ndarray, "symbol state"], log_prior: Float[np.ndarray, " state"]
+    ) -> Float[np.ndarray, "item state"]:
+        """P(state | labels) of each task, given log P(label | state) of the pairs."""
+        posterior = np.empty((self.n_tasks, len(log_prior)))
+        estimate = EMEstimate(self.with_truth(table), log_prior, 0.0, None)
+        self.incidence(len(log_prior)).sweep(estimate, posterior)
+        return posterior
+
     def find(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Int[np.ndarray, " pair"]:
-        """Symbol of each pair, -1 where it does not occur; worker -1 is nobody."""
+        """Position of each given pair, -1 where it does not occur; worker -1 stands for nobody."""
         return find_pairs(self.keys, self.n_classes, worker, label)
 
     def by_worker(self, counts: Float[np.ndarray, "symbol s"]) -> Float[np.ndarray, "worker s"]:
-        """Sums over each worker's symbols."""
+        """Sums over the pairs of each worker."""
         return self._worker_sums @ counts
 
     def by_label(self, counts: Float[np.ndarray, "symbol s"]) -> Float[np.ndarray, "cls s"]:
-        """Sums over the symbols that name each class."""
+        """Sums over the pairs that name each class."""
         return self._label_sums @ counts
 
     def by_label_of_workers(
         self, values: Float[np.ndarray, "worker s"]
     ) -> Float[np.ndarray, "cls s"]:
-        """Sums over the workers who have named each class."""
+        """Sums over the workers who have given each label."""
         return self._givers @ values
 
     @cached_property

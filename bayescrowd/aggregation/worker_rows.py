@@ -1,16 +1,16 @@
-"""Workers' confusion matrices, stored by what the workers have said.
+"""Workers' confusion matrices in compact form.
 
-All matrices together have workers x classes^2 entries, and most of them are about answers that the
-worker never gave. What an estimator knows of those follows from a few numbers:
+All matrices together have workers x classes^2 entries, most of them for answers that the worker
+never gave. What an estimator knows about those follows from a few numbers:
 
-* `SparseRows`: a row of the crowd's matrix, scaled by the worker's share of it;
-* `CoinRows`: whether the label is right, and nothing else of the true class;
-* `DenseRows`: nothing simpler; the matrices themselves.
+* `SparseRows`: a row of the crowd's matrix, scaled by a factor of the worker;
+* `CoinRows`: only whether the label is right;
+* `DenseRows`: the matrices themselves, where there is nothing simpler.
 
-Each makes rows for the pairs of a worker and a label that are asked for, whole matrices for a few
-workers at a time, and the information that a worker's labels have about the truth. The first two
-take time and memory in proportion to pairs x classes, where pairs are the (worker, label) that
-occur, at most one per label.
+Each returns rows for given pairs of a worker and a label, whole matrices for a few workers at a
+time, and the information of a worker's labels about the truth. The first two take time and memory
+in proportion to pairs x classes, where pairs are the (worker, label) that occur, at most one per
+label.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 BLOCK_ENTRIES = 1 << 18
-"""Entries of tables and matrices that are made at a time."""
+"""Number of entries of tables and matrices that are computed at a time."""
 
 
 def blocks(n_rows: int, row_entries: int) -> Iterator[slice]:
-    """Consecutive rows of a table, so many that about `BLOCK_ENTRIES` entries are worked on.
+    """Consecutive rows of a table in blocks of about `BLOCK_ENTRIES` entries.
 
     Examples:
         >>> [(part.start, part.stop) for part in blocks(5, BLOCK_ENTRIES // 2)]
@@ -54,7 +54,7 @@ class WorkerRows(ABC):
     """P(label | class) of every worker.
 
     Attributes:
-        stranger: the matrix of a worker of whom nothing is known, [true, observed].
+        stranger: the matrix of a worker about whom nothing is known, [true, observed].
         n_workers: number of workers.
     """
 
@@ -74,7 +74,7 @@ class WorkerRows(ABC):
 
     @abstractmethod
     def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> WorkerRows:
-        """The same with class k standing for the class `hidden[k]` of now."""
+        """The same rows with class `hidden[k]` renamed to class k."""
 
     def matrices(self, workers: Int[np.ndarray, " some"]) -> Float[np.ndarray, "some cls observed"]:
         """Confusion matrices of some workers, [worker, true, observed]."""
@@ -94,7 +94,7 @@ class WorkerRows(ABC):
         return right
 
     def information(self, priors: Float[np.ndarray, " cls"]) -> Float[np.ndarray, " worker"]:
-        """Mutual information of a worker's label and the truth, nats."""
+        """Mutual information between each worker's label and the truth, nats."""
         parts = [
             matrix_information(self.matrices(np.arange(part.start, part.stop)), priors)
             for part in blocks(self.n_workers, self.n_classes**2)
@@ -103,7 +103,7 @@ class WorkerRows(ABC):
 
 
 class DenseRows(WorkerRows):
-    """Matrices as they are, for methods that have workers x classes^2 numbers by nature."""
+    """Whole matrices, for methods that need workers x classes^2 numbers anyway."""
 
     def __init__(
         self,
@@ -126,19 +126,19 @@ class DenseRows(WorkerRows):
 
 
 class SparseRows(WorkerRows):
-    """Rows that differ from the crowd's at the labels that the worker gave.
+    """Rows that differ from the crowd's only at the labels that the worker gave.
 
-    A worker w who has given label l has an entry of their own for each class; else
+    A worker w who has given label l has their own entries for it; otherwise
 
         P(l | k) = scale_wk base_kl,    or diagonal_wk where l = k, if there is a diagonal.
 
     Args:
         keys: worker x n_classes + label of the pairs that occur, ascending.
         log_seen: log P(label | class) of these pairs.
-        scale: factor of the base's row k in the worker's.
+        scale: factor of the base's row k for each worker.
         base: the crowd's rows.
         stranger: the matrix of strangers, and of workers without labels.
-        diagonal: P(k | k) of labels that the worker has not given; None: as the base says.
+        diagonal: P(k | k) of labels that the worker has not given; None takes it from the base.
     """
 
     def __init__(
@@ -158,8 +158,8 @@ class SparseRows(WorkerRows):
     def at(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair cls"]:
-        """Entries that occur, those of the base elsewhere."""
-        rows = self._unseen(worker, label)
+        """The worker's own entries where the pair occurs, those of the base elsewhere."""
+        rows = self._unseen_rows(worker, label)
         place = find_pairs(self._keys, self.n_classes, worker, label)
         seen = np.flatnonzero(place >= 0)
         log_seen = self._log_seen[place[seen]]
@@ -169,9 +169,9 @@ class SparseRows(WorkerRows):
         return rows
 
     def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> SparseRows:
-        """Classes in another order; the labels keep their names."""
+        """The rows with their classes in another order; the labels keep their names."""
         if self._diagonal is not None:
-            raise ValueError("rows with a diagonal have named their classes")
+            raise ValueError("rows with a diagonal cannot be renamed: it names their classes")
         copy = SparseRows.__new__(SparseRows)
         copy.__dict__ = self.__dict__ | {
             "stranger": self.stranger[hidden],
@@ -193,10 +193,10 @@ class SparseRows(WorkerRows):
         return right
 
     def information(self, priors: Float[np.ndarray, " cls"]) -> Float[np.ndarray, " worker"]:
-        """Sum of P(k) P(l | k) log P(l | k), less that of P(l) log P(l).
+        """Sum of P(k) P(l | k) log P(l | k) minus the sum of P(l) log P(l).
 
-        Both are first taken over all labels as if the worker had given none, which the base's rows
-        settle in closed form, and then corrected at the labels that the worker gave.
+        Both sums are first computed as if the worker had given no label, for which the base has a
+        closed form, and then corrected at the labels that the worker gave.
         """
         n_classes = self.n_classes
         base, scale = self._base, self._scale
@@ -214,7 +214,7 @@ class SparseRows(WorkerRows):
         for part in blocks(len(self._keys), n_classes):
             log_seen = self._log_seen[part]
             seen = np.exp(log_seen)
-            unseen = self._unseen(worker[part], label[part])
+            unseen = self._unseen_rows(worker[part], label[part])
             correction[part] = (seen * log_seen - xlogy(unseen, unseen)) @ priors
             observed[worker[part], label[part]] = seen @ priors
         total += np.bincount(worker, correction, minlength=self.n_workers)
@@ -227,7 +227,7 @@ class SparseRows(WorkerRows):
         """Whether the worker has no labels."""
         return silent_workers(self._keys, self.n_workers, self.n_classes)
 
-    def _unseen(
+    def _unseen_rows(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair cls"]:
         """Entries of labels that the worker has not given."""
@@ -241,8 +241,8 @@ class CoinRows(WorkerRows):
     """Rows in which a label's probability depends only on whether it is right.
 
     Args:
-        right: P(l | l) of each label l; a single column if it is the same for all.
-        wrong: P(l | k) of each label l under any class k but l; a single column likewise.
+        right: P(l | l) of each label l; one column if it is the same for all labels.
+        wrong: P(l | k) of each label l under any other class k; one column likewise.
         stranger: the matrix of strangers, and of workers without labels.
         silent: whether a worker has no labels.
     """
@@ -262,7 +262,7 @@ class CoinRows(WorkerRows):
     def at(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair cls"]:
-        """The chance of a right label at its class, of a wrong one elsewhere."""
+        """The probability of a right label under its class, of a wrong one under the others."""
         column = np.minimum(label, self._right.shape[1] - 1)
         rows = np.repeat(self._wrong[worker, column][:, None], self.n_classes, axis=1)
         rows[np.arange(len(label)), label] = self._right[worker, column]
@@ -271,11 +271,11 @@ class CoinRows(WorkerRows):
         return rows
 
     def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> CoinRows:
-        """Of two classes the other one: right answers are wrong, and wrong ones right."""
+        """Swap two classes: right answers become wrong, and wrong ones right."""
         if (hidden == np.arange(len(hidden))).all():
             return self
         if self.n_classes != 2:
-            raise ValueError("coins of more than two classes have named them")
+            raise ValueError("coins name their classes: only two classes can be swapped")
         return CoinRows(
             self._wrong, self._right, stranger=self.stranger[hidden], silent=self._silent
         )
@@ -287,7 +287,7 @@ class CoinRows(WorkerRows):
         return right
 
     def information(self, priors: Float[np.ndarray, " cls"]) -> Float[np.ndarray, " worker"]:
-        """Sum over labels: right under one class, wrong under the others."""
+        """Sum over labels, each of which is right under one class and wrong under the others."""
         right, wrong = self._right, self._wrong
         observed = right * priors + wrong * (1 - priors)
         total = (xlogy(right, right) * priors + xlogy(wrong, wrong) * (1 - priors)).sum(axis=1)
@@ -299,7 +299,7 @@ class CoinRows(WorkerRows):
 def matrix_information(
     matrices: Float[np.ndarray, "worker cls observed"], priors: Float[np.ndarray, " cls"]
 ) -> Float[np.ndarray, " worker"]:
-    """Mutual information of label and truth, nats, of whole matrices.
+    """Mutual information between label and truth under each matrix, nats.
 
     Examples:
         >>> import numpy as np
@@ -317,7 +317,7 @@ def find_pairs(
     worker: Int[np.ndarray, " pair"],
     label: Int[np.ndarray, " pair"],
 ) -> Int[np.ndarray, " pair"]:
-    """Place of each pair among ascending keys, -1 where it does not occur; worker -1 is nobody."""
+    """Position of each pair among ascending keys, -1 if it does not occur; worker -1 is nobody."""
     key = worker.astype(np.int64) * n_classes + label
     place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
     return np.where((worker >= 0) & (keys[place] == key), place, -1)
@@ -326,7 +326,7 @@ def find_pairs(
 def silent_workers(
     keys: Int[np.ndarray, " symbol"], n_workers: int, n_classes: int
 ) -> Bool[np.ndarray, " worker"]:
-    """Whether a worker is in none of ascending keys."""
+    """Whether each worker has none of the keys."""
     silent = np.ones(n_workers, dtype=bool)
     silent[keys // n_classes] = False
     return silent

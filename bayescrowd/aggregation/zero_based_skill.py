@@ -1,17 +1,17 @@
 """Zero-based skill: a vote weighted by agreement with itself.
 
-Known from Toloka and its package crowd-kit; there is no paper. Every worker begins with the skill
-of a guesser, 1 / K. An iteration takes the vote weighted by skill, and moves each skill s_w toward
-the share a_w of the worker's labels that agree with it, which is a step of gradient descent on
-(a_w - s_w)^2 / 2:
+The method comes from Toloka and its package crowd-kit; there is no paper. Every worker begins with
+the skill of a guesser, 1 / K. An iteration takes the vote weighted by skill and moves each skill
+s_w toward the share a_w of the worker's labels that agree with the vote, which is a step of
+gradient descent on (a_w - s_w)^2 / 2:
 
     s_w <- s_w + rate (a_w - s_w)
 
-The rate falls by a factor every so many iterations. The first iteration at rate 1 is Wawa
+The rate falls by a constant factor at regular intervals. The first iteration at rate 1 is Wawa
 (`majority.py`); a fixed point is a weighted vote whose weights are the agreements with it.
 
 Departures from crowd-kit: a tie between t classes counts 1/t for each of them, where crowd-kit
-takes the one that comes first, and the iteration stops when it stands still.
+takes the class that comes first, and the iteration stops when skills no longer change.
 """
 
 from __future__ import annotations
@@ -33,26 +33,25 @@ __all__ = ["ZeroBasedSkill"]
 
 
 class ZeroBasedSkill(Aggregator):
-    """Vote weighted by skills, and skills by agreement with the vote, in turns.
+    """A vote weighted by skills, which are updated by agreement with the vote.
 
-    Known labels (`gold`) stand in for the vote where they are given. The defaults are crowd-kit's.
+    Known labels (`gold`) replace the vote where they are given. The defaults are crowd-kit's.
     Errors on bluebird, rte, trec, dog and web are 24.1, 7.9, 35.5, 17.0 and 18.0 %.
 
     Args:
-        learning_rate: how far a skill moves toward the agreement in the first iterations; 1 all
-            the way.
-        steps_to_reduce: number of iterations after which the rate falls.
-        reduction: factor by which it falls.
-        n_iter: most iterations.
+        learning_rate: fraction of the way to the agreement by which a skill moves in the first
+            iterations.
+        steps_to_reduce: number of iterations between two reductions of the rate.
+        reduction: factor by which the rate is multiplied.
+        n_iter: largest number of iterations.
         tol: stop when no skill differs from its worker's agreement by more than this; 0 runs
             n_iter.
-        seed: decides ties.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
-        skills_: weight of each worker's votes; a worker without labels has the mean, each label
-            counting once.
-        trace_: mean over labels of (a_w - s_w)^2 before each iteration's move. It may rise when a
-            vote turns.
+        skills_: weight of each worker's votes; a worker without labels has the mean over labels.
+        trace_: mean over labels of (a_w - s_w)^2 before each update. It may rise when the vote on a
+            task changes.
 
     Examples:
         >>> import bayescrowd as bc
@@ -112,15 +111,15 @@ class _State(NamedTuple):
     """Where the iteration stands."""
 
     skills: Float[np.ndarray, " worker"]
-    """s of each worker."""
+    """Skill of each worker (s)."""
     rate: float
-    """How far a skill moves toward the agreement."""
+    """Fraction of the way to the agreement by which skills move."""
     n_done: int
-    """Iterations so far."""
+    """Number of iterations so far."""
 
 
 def _votes(ann: Annotations, skills: Float[np.ndarray, " worker"]) -> Float[np.ndarray, "item cls"]:
-    """Sum of the skills of those who chose each class."""
+    """Sum of the skills of the workers who chose each class."""
     return weighted_votes(ann, skills[ann.worker_codes])
 
 

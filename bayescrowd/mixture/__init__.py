@@ -4,6 +4,6 @@
 * `stagewise`: the stagewise algorithm; `stagewise_estimator`: `StagewiseEM`, its estimator.
 * `splitting`: how a component is split in two.
 * `co_occurrence`, `pair_information`: which features depend on each other, given the components.
-* `goodness`: dependence that a mixture has left unexplained.
+* `goodness`: the dependence between features that a mixture leaves unexplained.
 * `vote_start`: which component is which class, and whether votes explain the labels better.
 """

@@ -1,10 +1,11 @@
-"""Co-occurrences of symbols on items, listed one by one: for features that seldom meet.
+"""A list of the symbols that occur together, for features that seldom occur on the same item.
 
-Of m workers, m (m - 1) / 2 pairs can be formed, but most have no task in common, and such a pair
-has no information. `CoOccurrences` lists the pairs of symbols that some item shows, sorted by their
-two features; the weighted counts of all of them, in all components, are then one sparse product
-with the responsibilities. Time and memory grow with the pairs of entries of one item, summed over
-items, and not with the square of the symbols. Nothing is approximated: what is not listed is zero.
+Most of the m (m - 1) / 2 pairs of m workers have no task in common, and such a pair has no
+information. `CoOccurrences` lists the pairs of symbols that occur on some item, sorted by their two
+features; the weighted counts of all of them, in all components, are then one sparse product with
+the responsibilities. Time and memory grow with the number of pairs of entries of an item, summed
+over items, and not with the square of the symbols. Nothing is approximated: what is not listed is
+zero.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ __all__ = ["CoOccurrences"]
 
 
 class CoOccurrences:
-    """The pairs of symbols that the items of a table show.
+    """The pairs of symbols that occur together on some item of a table.
 
     Args:
         table: items x discrete features.
 
     Attributes:
-        first: feature i of every two features that meet on an item; i < j, sorted by i, then j.
-        second: feature j.
+        first: feature i of each pair of features with a common item; i < j, sorted by i, then j.
+        second: feature j of each pair.
 
     Examples:
         >>> import numpy as np
@@ -37,7 +38,7 @@ class CoOccurrences:
         >>> met = CoOccurrences(table)
         >>> [(int(i), int(j)) for i, j in zip(met.first, met.second)]
         [(0, 1), (1, 2)]
-        >>> met.information(np.ones((3, 1))).round(3)  # 2 log 2 of two equal coins, and nothing
+        >>> met.information(np.ones((3, 1))).round(3)  # 2 log 2 for two equal coins, and nothing
         array([[1.386, 0.   ]])
     """
 
@@ -50,7 +51,7 @@ class CoOccurrences:
         left, right = _pairs_of_entries(matrix.indptr)
         item = np.repeat(np.arange(table.n_items), np.diff(matrix.indptr))[left]
         feature = table.feature_of_symbol[matrix.indices]
-        differ = feature[left] != feature[right]  # not the answers of one worker to one task
+        differ = feature[left] != feature[right]  # two values of one feature are no pair
         left, right, item = left[differ], right[differ], item[differ]
         pair, pair_of_entry = np.unique(
             feature[left].astype(np.int64) * table.n_features + feature[right], return_inverse=True
@@ -79,7 +80,7 @@ class CoOccurrences:
     def information(
         self, responsibilities: Float[np.ndarray, "item component"]
     ) -> Float[np.ndarray, "component pair"]:
-        """Items times information of each pair: sum J log [J J.. / (J_a. J_.b)], nats."""
+        """Number of items times information of each pair, sum J log [J J.. / (J_a. J_.b)], nats."""
         if len(self.first) == 0:
             return np.zeros((responsibilities.shape[1], 0))
         joint = np.asarray(self._shown @ responsibilities)
@@ -96,7 +97,7 @@ class CoOccurrences:
 def _pairs_of_entries(
     offsets: Int[np.ndarray, " item_plus_1"],
 ) -> tuple[Int[np.ndarray, " entry_pair"], Int[np.ndarray, " entry_pair"]]:
-    """Places of every two entries of one item, the earlier first."""
+    """Positions of every two entries of the same item, the earlier first."""
     lengths = np.diff(offsets)
     n_later = np.repeat(offsets[1:], lengths) - np.arange(offsets[-1]) - 1
     left = np.repeat(np.arange(offsets[-1], dtype=np.int64), n_later)

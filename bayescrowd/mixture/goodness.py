@@ -1,15 +1,15 @@
-"""How well a mixture explains its data: the dependence between features that it leaves over.
+"""How well a mixture explains its data: the dependence between features that it leaves unexplained.
 
 Within a component of a mixture of product distributions, features are independent. Zhao and
 Zucker, 'Feature selection facilitates learning mixtures of discrete product distributions', turn
 this into a measure (their equation 10): the sum over pairs of the conditional mutual information
-I(Xi; Xj | Y), the items taken as they are and the components by their responsibilities. It is
-their bound on the divergence from the data's distribution, with Bethe's approximation.
+I(Xi; Xj | Y), with items as they are and components by their responsibilities. It is their bound on
+the divergence from the distribution of the data, with Bethe's approximation.
 
 The plug-in estimate is never quite zero, and missing entries shift it: two features that are
-present together more often than by chance add to it whatever they say. Both are the same in data
-that the model has generated at the same places, so that the parametric bootstrap, which keeps the
-places, gives it a scale: an expectation and a p-value, and a z-score for every pair.
+present together more often than by chance add to it, whatever their values. Both effects are the
+same in data that the model generates at the same places. The parametric bootstrap, which keeps the
+places, therefore gives the measure a scale: an expectation, a p-value, and a z-score for each pair.
 """
 
 from __future__ import annotations
@@ -20,40 +20,31 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bayescrowd.data.features import FeatureTable
-from bayescrowd.information import conditional_mutual_information
-
-__all__ = ["GoodnessOfFit", "lack_of_fit", "surprising_pairs"]
+__all__ = ["GoodnessOfFit", "surprising_pairs", "total_information"]
 
 
 class GoodnessOfFit(NamedTuple):
-    """A fit held against data that the fitted model generates."""
+    """A fit compared with data that the fitted model generates."""
 
     lack_of_fit: float
     """Sum over pairs of I(Xi; Xj | Y), nats per item."""
     expected: float
-    """Its mean where the fitted model is true."""
+    """Mean of that sum where the fitted model is true."""
     p_value: float
-    """Share of the generated data with at least as much, the data themselves included."""
+    """Share of the generated data with at least as large a sum, the data themselves included."""
     pairs: pd.DataFrame
     """One row per pair: feature, other, information, expected, z; the least explained first."""
 
 
-def lack_of_fit(
-    table: FeatureTable, responsibilities: Float[np.ndarray, "item component"]
-) -> float:
-    """Sum over pairs of features of I(Xi; Xj | Y), nats per item (equation 10).
+def total_information(information: Float[np.ndarray, "feature feature"]) -> float:
+    """Sum over pairs of features (equation 10), from I(Xi; Xj | Y) of every two features.
 
     Examples:
-        With one component it is the pairs' mutual information, here that of two equal coins:
-
         >>> import numpy as np
-        >>> from bayescrowd.data.features import as_feature_table
-        >>> coins = as_feature_table(np.array([[0, 0], [1, 1], [0, 0], [1, 1]]))
-        >>> round(lack_of_fit(coins, np.ones((4, 1))), 4)
-        0.6931
+        >>> total_information(np.array([[0.0, 0.7], [0.7, 0.0]]))
+        0.7
     """
-    return float(conditional_mutual_information(table, responsibilities).total.sum() / 2)
+    return float(information.sum() / 2)
 
 
 def surprising_pairs(

@@ -10,9 +10,9 @@ the number of components is free.
     E-step:  P(k | item)  proportional to  w_k prod mu_fvk  over the values that the item shows
     M-step:  mu_fvk = expected share of value v among the items of component k that have feature f
 
-A missing entry carries no information about the component (their section 5.2): it leaves the
-product. How often each feature is present is estimated once and frozen; it matters for the
-likelihood of the pattern of missing entries, and for samples. The engine is
+A missing entry carries no information about the component (their section 5.2) and is left out of
+the product. How often each feature is present is estimated once and then fixed; it matters only for
+the likelihood of the pattern of missing entries and for samples. EM runs in
 `bayescrowd.aggregation.em`.
 """
 
@@ -44,9 +44,10 @@ from bayescrowd.checks.parameters import (
     validate_arguments,
 )
 from bayescrowd.data.features import FeatureTable, as_feature_table
-from bayescrowd.estimator import ParameterMixin, check_is_fitted, warn_not_converged
+from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.information import conditional_mutual_information
-from bayescrowd.mixture.goodness import GoodnessOfFit, lack_of_fit, surprising_pairs
+from bayescrowd.iteration import warn_not_settled
+from bayescrowd.mixture.goodness import GoodnessOfFit, surprising_pairs, total_information
 
 __all__ = ["MDPD", "MixtureSample"]
 
@@ -58,7 +59,7 @@ class MixtureSample(NamedTuple):
     """Items drawn from a mixture."""
 
     features: pd.DataFrame
-    """Items x features, missing where an entry is not available."""
+    """Items x features, with missing entries."""
     components: pd.Series
     """The component of each item."""
 
@@ -69,24 +70,24 @@ class MDPD(ParameterMixin):
     Args:
         n_components: number of components.
         init: 'random', or P(component | item) to start from, items x components.
-        n_init: number of starts; the first as `init` says, the others random. The highest
+        n_init: number of starts: the first as `init` says, the others random. The highest
             objective wins.
-        prior: component weights 'learned' or 'uniform'.
-        pseudo_counts: pseudo-observations per feature and component, spread as the feature's
-            values are over all items; 0 is maximum likelihood. The default, one, keeps a value
-            that a component has not shown from ruling the component out.
-        n_iter: most iterations per start.
+        prior: whether component weights are 'learned' or 'uniform'.
+        pseudo_counts: pseudo-observations per feature and component, distributed like the values
+            of the feature over all items; 0 is maximum likelihood. With the default, one, a value
+            that a component has not shown does not rule the component out.
+        n_iter: largest number of iterations per start.
         tol: stop when the objective rises by less than this, in nats per entry; 0 runs n_iter.
-        seed: random starts.
+        seed: seed of the random starts.
 
     Attributes:
-        weights_: P(component); components stand in falling order of it, unless `init` names them.
+        weights_: P(component), the largest first unless `init` determines the order.
         profiles_: P(value | component), indexed (feature, value), a column per component.
         responsibilities_: P(component | item), items x components.
         observed_rate_: share of the items on which each feature is present.
-        log_likelihood_: log P(values), given where entries are present, nats.
-        n_parameters_: free parameters.
-        bic_: Bayesian information criterion; small is good.
+        log_likelihood_: log P(values), given which entries are present, nats.
+        n_parameters_: number of free parameters.
+        bic_: Bayesian information criterion; lower is better.
         trace_, n_iter_, converged_: the course of the best start.
 
     Examples:
@@ -129,7 +130,7 @@ class MDPD(ParameterMixin):
 
         Args:
             data: see `bayescrowd.data.features.as_feature_table`.
-            y: ignored; for scikit-learn's pipelines.
+            y: ignored; scikit-learn's pipelines pass it.
         """
         check_parameters(self)
         table = as_feature_table(data)
@@ -139,17 +140,18 @@ class MDPD(ParameterMixin):
         if winner > 0 or isinstance(self.init, str):
             best = _by_weight(best)
         if not best.converged and self.tol > 0:
-            warn_not_converged(
-                f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
-                f"to tol={self.tol:g} nats per entry; raise n_iter, or set tol=0 to ask for "
-                "exactly n_iter",
-                stacklevel=2,
+            warn_not_settled(
+                type(self).__name__,
+                n_iter=self.n_iter,
+                tol=self.tol,
+                quantity="the objective",
+                unit="nats per entry",
             )
         return self._set_fit(table, best)
 
     def predict_proba(self, data: Any) -> pd.DataFrame:
-        """P(component | item), items x components; features that are absent count as missing."""
-        table = self._recoded(data)
+        """P(component | item), items x components; absent features count as missing."""
+        table = self._recode(data)
         posterior = np.empty((table.n_items, self.n_components))
         _incidence(table, self.n_components).sweep(self._estimate, posterior)
         return pd.DataFrame(posterior, index=table.items, columns=self.weights_.index)
@@ -166,15 +168,15 @@ class MDPD(ParameterMixin):
 
         Args:
             data: a table with features of the fit.
-            missing: count also which entries are present, each by its `observed_rate_`.
+            missing: include the likelihood of which entries are present, given `observed_rate_`.
         """
-        table = self._recoded(data)
+        table = self._recode(data)
         scores = _incidence(table, self.n_components).scores(self._estimate)
         log_likelihood = logsumexp(scores, axis=1)
         if missing:
             rate = self.observed_rate_.to_numpy()
             log_present, log_missing = floored_log(rate), floored_log(1 - rate)
-            log_likelihood += _present(table) @ (log_present - log_missing) + log_missing.sum()
+            log_likelihood += _presence(table) @ (log_present - log_missing) + log_missing.sum()
         return pd.Series(log_likelihood, index=table.items, name="log_likelihood")
 
     def score(self, data: Any, y: None = None) -> float:
@@ -183,7 +185,11 @@ class MDPD(ParameterMixin):
 
     @validate_arguments
     def sample(self, n: Count, *, seed: Seed = 0) -> MixtureSample:
-        """Draw items; entries are missing as often as `observed_rate_` says.
+        """Draw items; each feature is present with the probability `observed_rate_`.
+
+        Args:
+            n: number of items.
+            seed: seed of the draws.
 
         Examples:
             >>> import numpy as np
@@ -213,30 +219,33 @@ class MDPD(ParameterMixin):
     def lack_of_fit_(self) -> float:
         """Sum over pairs of features of I(Xi; Xj | Y) on the fitted data, nats per item.
 
-        Zero in expectation where the model is true, but for the bias of the estimate:
-        `goodness_of_fit` says what to expect of a true model.
+        Where the model is true, its expectation is zero up to the bias of the estimate;
+        `goodness_of_fit` computes what to expect of a true model.
         """
         check_is_fitted(self)
-        return lack_of_fit(self._table, self.responsibilities_.to_numpy())
+        return total_information(
+            self._information_left(self._table, self.responsibilities_.to_numpy())
+        )
 
     def unexplained(self) -> pd.DataFrame:
         """I(Xi; Xj | Y) of every two features on the fitted data, features x features, nats."""
         check_is_fitted(self)
         return pd.DataFrame(
-            self._unexplained(self._table, self.responsibilities_.to_numpy()),
+            self._information_left(self._table, self.responsibilities_.to_numpy()),
             index=self.features_,
             columns=self.features_,
         )
 
     @validate_arguments
     def goodness_of_fit(self, *, n_bootstrap: Count = 99, seed: Seed = 0) -> GoodnessOfFit:
-        """Compare `lack_of_fit_` with data drawn from the fit, refitted from where it stands.
+        """Compare `lack_of_fit_` with that of refits to data drawn from the fitted model.
 
-        The drawn data have entries at the same places as the fitted ones.
+        The drawn data have entries at the same places as the fitted data, and each refit starts
+        from the fit.
 
         Args:
             n_bootstrap: number of data sets; p-values are multiples of 1 / (n_bootstrap + 1).
-            seed: of the draws.
+            seed: seed of the draws.
 
         Examples:
             >>> import numpy as np
@@ -253,12 +262,12 @@ class MDPD(ParameterMixin):
         check_is_fitted(self)
         if n_bootstrap < 1:
             raise ValueError(f"n_bootstrap={n_bootstrap}: expected at least 1")
-        found = self._unexplained(self._table, self.responsibilities_.to_numpy())
+        found = self._information_left(self._table, self.responsibilities_.to_numpy())
         rng = np.random.default_rng(seed)
         total, total_square = np.zeros_like(found), np.zeros_like(found)
         n_larger = 0
         for _ in range(n_bootstrap):
-            drawn = self._redrawn(rng)
+            drawn = self._redraw(rng)
             labels = _incidence(drawn, self.n_components)
             posterior = np.empty((drawn.n_items, self.n_components))
             result = maximise(
@@ -269,23 +278,23 @@ class MDPD(ParameterMixin):
                 tol=self.tol,
                 estimate=self._estimate,
             )
-            again = self._unexplained(drawn, result.posterior)
+            again = self._information_left(drawn, result.posterior)
             n_larger += int(again.sum() >= found.sum())
             total += again
             total_square += again**2
         mean = total / n_bootstrap
         deviation = np.sqrt(np.maximum(total_square / n_bootstrap - mean**2, 0.0))
         return GoodnessOfFit(
-            lack_of_fit=float(found.sum() / 2),
-            expected=float(mean.sum() / 2),
+            lack_of_fit=total_information(found),
+            expected=total_information(mean),
             p_value=(1 + n_larger) / (1 + n_bootstrap),
             pairs=surprising_pairs(found, mean, deviation, self.features_),
         )
 
     def _run(self, labels: Incidence, table: FeatureTable, start: int) -> EMResult:
         if start > 0 or isinstance(self.init, str):
-            # Start s of seed r is the same whatever n_init is. Concentrated rows: the averages
-            # of flat ones are all but equal, and EM would begin at a saddle.
+            # Start s of seed r is the same whatever n_init is. The rows are concentrated because
+            # the averages of flat ones are nearly equal, and EM would begin at a saddle.
             rng = np.random.default_rng([self.seed, start])
             alpha = np.full(self.n_components, 0.1)
             posterior = rng.dirichlet(alpha, size=table.n_items)
@@ -319,7 +328,7 @@ class MDPD(ParameterMixin):
         self.trace_ = result.trace
         self.n_iter_ = len(result.trace)
         self.converged_ = result.converged
-        # A value that does not occur is no parameter: its probability is zero.
+        # A value that does not occur adds no parameter: its probability is zero.
         n_values = np.add.reduceat(table.counts > 0, table.feature_offsets[:-1], dtype=int)
         n_free = int(np.maximum(n_values - 1, 0).sum())
         learned = self.n_components - 1 if self.prior == "learned" else 0
@@ -328,18 +337,18 @@ class MDPD(ParameterMixin):
         self._estimate, self._table = result.estimate, table
         return self
 
-    def _recoded(self, data: Any) -> FeatureTable:
+    def _recode(self, data: Any) -> FeatureTable:
         """New data with the features and values of the fit."""
         check_is_fitted(self)
         return as_feature_table(data).recoded(self.features_, self.values_)
 
-    def _unexplained(
+    def _information_left(
         self, table: FeatureTable, posterior: Float[np.ndarray, "item component"]
     ) -> Float[np.ndarray, "feature feature"]:
         return conditional_mutual_information(table, posterior).total
 
-    def _redrawn(self, rng: np.random.Generator) -> FeatureTable:
-        """The fitted table with values drawn anew at the same places."""
+    def _redraw(self, rng: np.random.Generator) -> FeatureTable:
+        """Draw new values at the places of the fitted table."""
         table = self._table
         components = rng.choice(self.n_components, size=table.n_items, p=self.weights_.to_numpy())
         feature = table.feature_of_symbol[table.symbols]
@@ -359,7 +368,7 @@ class MDPD(ParameterMixin):
         component: Int[np.ndarray, " entry"],
         rng: np.random.Generator,
     ) -> Int[np.ndarray, " entry"]:
-        """Position of a drawn value among those of its feature, for each entry."""
+        """Draw a value for each entry, as its position among the values of the feature."""
         sizes = np.array([len(values) for values in self.values_])
         first = np.concatenate([[0], np.cumsum(sizes)])
         chances = self.profiles_.to_numpy()
@@ -377,14 +386,14 @@ class MDPD(ParameterMixin):
 def _m_step(
     table: FeatureTable, pseudo_counts: float, prior: str
 ) -> Callable[[Sweep, EMEstimate | None], EMEstimate]:
-    """The maximisation for one table, as the engine calls it."""
+    """The M-step for one table."""
     starts, feature = table.feature_offsets[:-1], table.feature_of_symbol
     sizes = np.diff(table.feature_offsets)[feature]
-    # One flat count, so that a value of the vocabulary that does not occur is not impossible.
+    # One flat count, so that a value of the vocabulary that does not occur remains possible.
     base = table.counts + 1.0 / sizes
     base = (base / np.add.reduceat(base, starts)[feature])[:, None]
 
-    def maximised(sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
+    def maximise_table(sweep: Sweep, previous: EMEstimate | None) -> EMEstimate:
         counts = sweep.counts + pseudo_counts * base
         totals = np.add.reduceat(counts, starts, axis=0)[feature]
         shares = counts / np.where(totals > 0, totals, 1.0)
@@ -395,7 +404,7 @@ def _m_step(
         penalty = pseudo_counts * float((base * log_table).sum())
         return EMEstimate(log_table, floored_log(weights), penalty, None)
 
-    return maximised
+    return maximise_table
 
 
 def _incidence(table: FeatureTable, n_components: int) -> Incidence:
@@ -405,7 +414,7 @@ def _incidence(table: FeatureTable, n_components: int) -> Incidence:
 
 
 def _by_weight(result: EMResult) -> EMResult:
-    """Components in falling order of their weight."""
+    """The result with the heaviest component first."""
     order = np.argsort(-result.estimate.log_prior, kind="stable")
     estimate = result.estimate._replace(
         log_table=result.estimate.log_table[:, order],
@@ -429,7 +438,8 @@ def _given_posterior(
     return posterior
 
 
-def _present(table: FeatureTable) -> Float[np.ndarray, "item feature"]:
+def _presence(table: FeatureTable) -> Float[np.ndarray, "item feature"]:
+    """One where an item has a feature, zero elsewhere."""
     present = np.zeros((table.n_items, table.n_features))
     present[table.item_of_entry, table.feature_of_symbol[table.symbols]] = 1.0
     return present

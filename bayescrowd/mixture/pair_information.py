@@ -1,27 +1,26 @@
-"""The largest entry of the conditional mutual information, found again and again on one table.
+"""The largest entry of the conditional mutual information, searched repeatedly on one table.
 
-Stagewise EM asks after every iteration which two features still depend on each other within a
-component. What it needs are the weighted co-occurrences A' diag(r_k) A of the items x symbols
-matrix A, for every component k: all of its cost. `PairInformation` prepares one table for many
-such questions:
+Stagewise EM asks in every iteration which two features still depend on each other within a
+component. Nearly all of its cost is the weighted co-occurrences A' diag(r_k) A of the matrix A of
+items x symbols, for every component k. `PairInformation` prepares one table for many such searches:
 
-* A feature that no item lacks has one symbol too many: the indicator of its most frequent value
-  is one minus the others. Only the others, and a column of ones, enter the product, and
-  A = B E gives A' diag(r_k) A = E' (B' diag(r_k) B) E. For binary features that is a quarter of
-  the work.
-* The products are symmetric, and computed as such (half the work).
-* The responsibilities of an item sum to one, so that the products sum to B' B, which never
-  changes: one component, the heaviest, is the rest (K - 1 products instead of K; none for K = 1).
-* Where few features meet on an item, the products are all but empty: only what occurs is counted
-  (`co_occurrence.py`).
+* A feature that is never missing has one redundant symbol: the indicator of its most frequent value
+  is one minus the others. Only the others and a column of ones enter the product: A = B E gives
+  A' diag(r_k) A = E' (B' diag(r_k) B) E. For binary features this is a quarter of the work.
+* The products are symmetric and are computed as such, which is half the work.
+* The responsibilities of an item sum to one, so that the products sum to B' B, which never changes.
+  The product of the heaviest component follows from the others (K - 1 products instead of K).
+* Where few features occur on the same item, the products are nearly empty, and only what occurs is
+  counted (`co_occurrence.py`).
 
-The cheaper way is chosen. Dense products need K + 1 square tables of symbols, and quadratic time in
-their number; `scan_cost` says beforehand what a table will cost.
+The cheaper way is chosen. Dense products need K + 1 square tables of symbols and time that is
+quadratic in their number; `scan_cost` estimates the cost beforehand.
 
-An entry is the information of two features among the items that have both, times the share of
-such items: what co-occurrences of *missing* entries tell is not in it, since the mixture takes no
-stand on who is missing (`bayescrowd.information.conditional_mutual_information` follows the papers
-in comparing with the marginals over all items; the two agree on complete features).
+An entry is the information of two features on the items that have both, times the share of such
+items. It does not include what co-occurrences of *missing* entries say, because the mixture does
+not model which entries are missing. (`bayescrowd.information.conditional_mutual_information`
+follows the papers, which compare with the marginals over all items; the two agree on complete
+features.)
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ from bayescrowd.mixture.co_occurrence import CoOccurrences
 __all__ = ["PairInformation", "Scan", "ScanCost", "scan_cost"]
 
 _BLOCK_CELLS = 2**21
-"""Most cells of a block of rows: a few of them fit the cache."""
+"""Largest number of cells of a block of rows, a few of which fit the cache."""
 
 _DENSE_ITEMS = 2_048
-"""Items per dense product, so that the weighted copy stays small."""
+"""Number of items per dense product, which keeps the weighted copy small."""
 
 _CELL_SECONDS = 4e-8
 """Seconds per component and cell of a dense table of symbols: logarithms and sums (measured)."""
@@ -55,27 +54,27 @@ _LISTED_SECONDS = 3e-8
 """Seconds per component and listed co-occurrence (measured)."""
 
 _LISTED_BYTES = 100
-"""Memory per listed co-occurrence while the list is made: six arrays of integers, and sorting."""
+"""Bytes per listed co-occurrence while the list is made: six arrays of integers, and sorting."""
 
 _ROUNDING = 1e-9
-"""Entries that differ by less than this fraction are equal: the first of them is the largest."""
+"""Entries that differ by less than this fraction are equal, and the first of them is taken."""
 
 
 class ScanCost(NamedTuple):
-    """What looking at all pairs of a table will take."""
+    """What a scan of all pairs of a table will take."""
 
     is_listed: bool
-    """Whether co-occurrences are listed, or counted in dense tables."""
+    """Whether co-occurrences are listed; if not, they are counted in dense tables."""
     n_pairs: int
-    """Co-occurrences of two entries on one item; or pairs of features, all of them."""
+    """Number of co-occurrences of two entries if they are listed, else of pairs of features."""
     memory: int
-    """Bytes."""
+    """Memory in bytes."""
     seconds: float
-    """Of one scan, on a core of about 2024; within a factor of three."""
+    """Time of one scan on a core of about 2024, correct to a factor of three."""
 
 
 class Scan(NamedTuple):
-    """What one look at all pairs finds."""
+    """Result of a scan of all pairs."""
 
     first: int
     """Feature i of the largest entry."""
@@ -86,9 +85,9 @@ class Scan(NamedTuple):
     value: float
     """The largest entry I(Xi; Xj | Y = k), nats; 0 if there is none."""
     max_norm: float
-    """Largest I(Xi; Xj | Y), nats: the components' mean."""
+    """Largest I(Xi; Xj | Y), the mean over components, nats."""
     total: float
-    """Sum of I(Xi; Xj | Y) over all pairs, nats: what the mixture leaves unexplained."""
+    """Sum of I(Xi; Xj | Y) over all pairs, which the mixture leaves unexplained, nats."""
 
 
 class PairInformation:
@@ -112,22 +111,22 @@ class PairInformation:
     def __init__(self, table: FeatureTable) -> None:
         self.n_items, self.n_features = table.n_items, table.n_features
         self._offsets = table.feature_offsets
-        self._n_seen = _values_seen(table)
+        self._n_seen = _n_values(table)
         self._listed = CoOccurrences(table) if scan_cost(table, 2).is_listed else None
         if self._listed is None:
-            base, self._expansion = _reduced(table)
+            base, self._expansion = _reduce(table)
             self._base = base.toarray()
             self._unweighted = self._product(np.ones(self.n_items))
 
     def scan(
         self, responsibilities: Float[np.ndarray, "item component"], *, level: float = 0.0
     ) -> Scan:
-        """Look at all pairs in all components.
+        """Find the largest entry over all pairs and components.
 
         Args:
             responsibilities: P(component | item); rows sum to one.
-            level: an entry counts only if independent features would show as large a one with at
-                most this probability, all pairs and components together; 0 counts all.
+            level: an entry counts only if independent features would show as large an entry with at
+                most this probability, over all pairs and components together; 0 counts all entries.
         """
         weights = responsibilities.sum(axis=0)
         critical = self._critical_values(len(weights), level)
@@ -138,10 +137,10 @@ class PairInformation:
             max_norm = max(max_norm, float(mean.max(initial=0.0)))
             total += float(mean.sum())
             if level > 0:
-                # Twice the information times the items is chi-square for independent features.
+                # For independent features, twice the information times the items is chi-square.
                 needed = critical[self._n_seen[first] * self._n_seen[second]]
                 information[2 * information < needed] = 0.0
-            # A component that has lost its items has no information either.
+            # A component without items has no information either.
             information /= np.maximum(weights, np.finfo(float).tiny)[:, None]
             largest = float(information.max(initial=0.0))
             if largest > best * (1 + _ROUNDING):
@@ -169,7 +168,7 @@ class PairInformation:
             Float[np.ndarray, "component pair"],
         ]
     ]:
-        """Features i < j of some pairs, sorted, and items times information in each component."""
+        """Features i < j of pairs in order, and items times information in each component."""
         if self._listed is not None:
             yield (
                 self._listed.first,
@@ -214,7 +213,7 @@ class PairInformation:
     def _products(
         self, responsibilities: Float[np.ndarray, "item component"]
     ) -> list[Float[np.ndarray, "base base"]]:
-        """B' diag(r_k) B of each component; that of the heaviest is what the others leave."""
+        """B' diag(r_k) B of each component; that of the heaviest follows from the others."""
         n_components = responsibilities.shape[1]
         heaviest = int(responsibilities.sum(axis=0).argmax())
         products = {
@@ -232,11 +231,11 @@ class PairInformation:
         for first in range(0, self.n_items, _DENSE_ITEMS):
             items = slice(first, first + _DENSE_ITEMS)
             part = self._base[items] * roots[items, None]
-            total += part.T @ part  # of an array with itself: a symmetric product
+            total += part.T @ part  # NumPy computes half of it, because it is symmetric
         return total
 
     def _critical_values(self, n_components: int, level: float) -> Float[np.ndarray, " product"]:
-        """Chi-square quantiles by the product of the two features' numbers of values."""
+        """Chi-square quantiles, indexed by the product of the numbers of values of two features."""
         if level <= 0:
             return np.zeros(0)
         n_tests = n_components * self.n_features * (self.n_features - 1) / 2
@@ -244,14 +243,14 @@ class PairInformation:
         out = np.zeros(int(sizes[-1]) ** 2 + 1)
         for a in sizes:
             for b in sizes:
-                # a and b do not follow from a b, and of 2 x 6 and 3 x 4 the stricter is taken.
+                # a and b do not follow from their product: of 2 x 6 and 3 x 4, take the stricter.
                 freedom = max((a - 1) * (b - 1), 1)
                 out[a * b] = max(out[a * b], float(chdtri(freedom, level / n_tests)))
         return out
 
 
 def scan_cost(table: FeatureTable, n_components: int) -> ScanCost:
-    """What one scan of a table takes, by the cheaper way, before anything is computed.
+    """Estimate what one scan of a table takes in the cheaper way.
 
     Examples:
         >>> import numpy as np
@@ -264,7 +263,7 @@ def scan_cost(table: FeatureTable, n_components: int) -> ScanCost:
     lengths = np.diff(table.offsets).astype(float)
     n_listed = float((lengths * (lengths - 1)).sum() / 2)
     listed_seconds = n_components * n_listed * _LISTED_SECONDS
-    # Of a complete feature, one value need not be counted.
+    # One value of each complete feature need not be counted.
     n_base = table.n_symbols + 1 - int((table.observed_share > 1 - _ROUNDING).sum())
     cells = float(table.n_symbols) ** 2 / 2
     products = float(table.n_items) * float(n_base) ** 2 / 2
@@ -276,16 +275,16 @@ def scan_cost(table: FeatureTable, n_components: int) -> ScanCost:
     return ScanCost(False, n_pairs, memory, seconds)
 
 
-def _values_seen(table: FeatureTable) -> Int[np.ndarray, " feature"]:
+def _n_values(table: FeatureTable) -> Int[np.ndarray, " feature"]:
     """Number of values that each feature takes in the table."""
     occurs = np.bincount(table.symbols, minlength=table.n_symbols) > 0
     return np.maximum(np.add.reduceat(occurs.astype(np.int64), table.feature_offsets[:-1]), 1)
 
 
-def _reduced(
+def _reduce(
     table: FeatureTable,
 ) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csc_matrix]:
-    """B and E with A = B E: B lacks the most frequent value of every complete feature."""
+    """B and E with A = B E, where B lacks the most frequent value of every complete feature."""
     matrix = table.matrix
     totals = np.asarray(matrix.sum(axis=0)).ravel()
     kept = np.ones(table.n_symbols, dtype=bool)

@@ -1,20 +1,20 @@
 """Where to break the symmetry of a duplicated component (Zhao and Zucker, SL, section 3.2).
 
-Duplicating component k of a mixture changes nothing: not the distribution, and not the conditional
-mutual information (theorem 4). To make the twins differ, their profiles on two features i and j are
-moved apart, mu_k + d and mu_k - d, along the direction in which I(Xi; Xj | Y) falls fastest. Moving
+Duplicating component k of a mixture changes neither the distribution nor the conditional mutual
+information (theorem 4). To make the twins differ, their profiles on two features i and j are moved
+apart, to mu_k + d and mu_k - d, along the direction in which I(Xi; Xj | Y) falls fastest. Moving
 the twins by opposite amounts is the same as moving them the other way round, so that the gradient
 is zero and the curvature decides: the direction is the eigenvector of the most negative eigenvalue
 of the Hessian.
 
-The Hessian has a closed form. Among the items of component k, which of the twins an item belongs to
-is a fair coin with a small bias e(x) = d_i[x_i] / mu_ki[x_i] + d_j[x_j] / mu_kj[x_j]. What a coin
-with bias e tells about a variable is half the variance of E[e | variable], to second order, hence
+The Hessian has a closed form. Which of the twins an item of component k belongs to is a fair coin
+with a small bias e(x) = d_i[x_i] / mu_ki[x_i] + d_j[x_j] / mu_kj[x_j]. To second order, the
+information of a coin with bias e about a variable is half the variance of E[e | variable], hence
 
-    change of I(Xi; Xj | Y) among them
+    change of I(Xi; Xj | Y) among these items
         = 1/2 (Var e - Var E[e | Xi] - Var E[e | Xj])                               (apart)
 
-with moments over the items that have both features. Besides, the twins together explain an item
+with moments over the items that have both features. In addition, the twins together explain an item
 better by the factor 1 + e_i e_j, which draws items from the other components:
 
     change = sum over components m, values a, b of pmi_m(a, b) dJ_m(a, b),          (drawn)
@@ -24,16 +24,16 @@ where pmi_m is the pointwise mutual information in component m; with a single co
 nothing to draw.
 
 'Fastest' depends on how a change is measured. In the paper's coordinates, probabilities, a value
-with probability mu_v weighs 1 / mu_v: a single coincidence of two values of frequency f has a
-curvature of the order of 1 / (n f^2), and wins over any dependence of frequent values. In Fisher's
+with probability mu_v has the weight 1 / mu_v: a single coincidence of two values of frequency f has
+a curvature of the order of 1 / (n f^2) and wins over any dependence of frequent values. In Fisher's
 coordinates, d / sqrt(mu), lengths are those of Fisher's information metric, the weight is
 1 / sqrt(mu_v), and no curvature (apart) exceeds that of two equal features. In both, a value that
-the component is not expected to show on `SHOWN` of its items is no direction at all. (Its log
-probability is floored, not minus infinity: comparing the probability with zero lets it pass.)
+the component is not expected to show on `SHOWN` of its items is not moved. (Its log probability is
+floored, not minus infinity, so comparing the probability with zero would not exclude it.)
 
-Departure from the paper: it sums the information of all pairs, here the function
-is that of the chosen pair, the largest term. The other terms depend on the twins only through
-which items they take, and most of them are sampling noise.
+Departure from the paper, which sums the information of all pairs: here the function is the
+information of the chosen pair, the largest term. The other terms depend on the twins only through
+the items that they take, and most of them are sampling noise.
 """
 
 from __future__ import annotations
@@ -43,27 +43,30 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["SHOWN", "Coordinates", "Direction", "moved_apart", "split_direction", "split_hessian"]
+__all__ = ["SHOWN", "Coordinates", "Direction", "move_apart", "split_direction", "split_hessian"]
 
 Coordinates = Literal["probability", "fisher"]
 
 SHOWN = 0.5
-"""Items with both features, in expectation, on which a component must show a value to move it."""
+"""Least expected number of items of a component, with both features, on which a value is moved."""
 
 _ABSENT = 1e-15
-"""A component whose items are all but gone shows a value if its share of them is above this."""
+"""A component with next to no items shows a value if the value's share of them is above this."""
 
 
 class Direction(NamedTuple):
-    """How to move the twins of a component apart; one twin goes this way, the other back."""
+    """How to move the twins of a component apart: one along the changes, the other against them.
+
+    Both changes together have length one in the coordinates, or zero if the component shows no two
+    values of either feature.
+    """
 
     first: Float[np.ndarray, " first_value"]
     """Change of the profile on feature i; sums to zero."""
     second: Float[np.ndarray, " second_value"]
-    """Change of the profile on feature j; sums to zero. Both together have length one in the
-    coordinates, or zero if the component shows no two values of either feature."""
+    """Change of the profile on feature j; sums to zero."""
     curvature: float
-    """Second derivative of I(Xi; Xj | Y) along it, nats; negative if the two are dependent."""
+    """Second derivative of I(Xi; Xj | Y) along the changes, nats; negative if i depends on j."""
 
 
 def split_direction(
@@ -78,17 +81,17 @@ def split_direction(
     """The direction in which the conditional information of two features falls fastest.
 
     Args:
-        first: the value of feature i on each item, one-hot; zero where missing.
-        second: the value of feature j on each item.
-        responsibilities: P(component | item) before the duplication, with both features among
-            those that the items are assigned by: the twins' changes act on nothing else.
-        component: the one to duplicate.
-        profiles: P(value | component) of the two features in it.
-        coordinates: in which changes have their length: 'probability', as in the paper, or
+        first: the value of feature i on each item, one-hot; zero where it is missing.
+        second: the value of feature j on each item, likewise.
+        responsibilities: P(component | item) before the duplication; both features must be among
+            those that assign items, because the changes act on nothing else.
+        component: the component to duplicate.
+        profiles: P(value | component) of the two features in this component.
+        coordinates: coordinates in which changes are measured: 'probability', as in the paper, or
             'fisher'.
 
     Examples:
-        Two equal coins: one twin takes the heads of both, the other the tails.
+        Of two equal coins, one twin takes the heads of both, the other the tails:
 
         >>> import numpy as np
         >>> coin = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
@@ -103,10 +106,10 @@ def split_direction(
         first, second, responsibilities, component, profiles, coordinates=coordinates
     )
     curvatures, directions = np.linalg.eigh(hessian)
-    # An eigenvector of a curvature that is zero may stand across the simplex.
+    # An eigenvector of curvature zero may point out of the simplex.
     unit, tangent = _frame(first, second, responsibilities, component, profiles, coordinates)
     direction = tangent @ directions[:, 0]
-    # Either sign will do; take the one that raises the first value that moves much.
+    # Either sign will do; take the one that raises the first of the largest changes.
     largest = np.abs(direction).max()
     if largest > 0:
         direction *= np.sign(direction[np.abs(direction) > 0.9 * largest][0])
@@ -133,23 +136,23 @@ def split_hessian(
     n_items = len(first)
     both = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
     first, second, responsibilities = first[both], second[both], responsibilities[both]
-    form = _apart(_joint(first, second, responsibilities[:, component]))
-    form += _drawn(first, second, responsibilities, component)
+    form = _change_apart(_joint(first, second, responsibilities[:, component]))
+    form += _change_by_draw(first, second, responsibilities, component)
     # One unit of a coordinate biases the coin of the twins by this much.
     bias = np.divide(unit, np.concatenate(profiles), out=np.zeros_like(unit), where=unit > 0)
     return tangent @ (bias[:, None] * form * bias) @ tangent / n_items
 
 
-def moved_apart(
+def move_apart(
     profile: Float[np.ndarray, " value"], change: Float[np.ndarray, " value"], step: float
 ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
-    """The twins' profiles on one feature, a step along the change and a step back.
+    """The profiles of the twins on one feature, a step along the change and a step against it.
 
-    A step that would leave the simplex is shortened to half the way to its boundary.
+    A step that would leave the simplex is shortened to half the distance to its boundary.
 
     Examples:
         >>> import numpy as np
-        >>> forth, back = moved_apart(np.array([0.5, 0.5]), np.array([0.7, -0.7]), 0.1)
+        >>> forth, back = move_apart(np.array([0.5, 0.5]), np.array([0.7, -0.7]), 0.1)
         >>> forth.round(2), back.round(2)
         (array([0.57, 0.43]), array([0.43, 0.57]))
     """
@@ -168,9 +171,9 @@ def _frame(
     profiles: tuple[Float[np.ndarray, " first_value"], Float[np.ndarray, " second_value"]],
     coordinates: str,
 ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, "value value"]]:
-    """Probability per unit of each coordinate, and the projection on changes that are allowed."""
+    """Probability per unit of each coordinate, and the projection on the allowed changes."""
     joint = _joint(first, second, responsibilities[:, component])
-    shown = [_shown(joint.sum(axis=1)), _shown(joint.sum(axis=0))]
+    shown = [_shows(joint.sum(axis=1)), _shows(joint.sum(axis=0))]
     units = [
         np.where(has, np.sqrt(profile) if coordinates == "fisher" else 1.0, 0.0)
         for has, profile in zip(shown, profiles, strict=True)
@@ -182,8 +185,8 @@ def _frame(
     return np.concatenate(units), tangent
 
 
-def _shown(expected: Float[np.ndarray, " value"]) -> Bool[np.ndarray, " value"]:
-    """Values that a component shows on enough items; of a component that has few, the top two."""
+def _shows(expected: Float[np.ndarray, " value"]) -> Bool[np.ndarray, " value"]:
+    """Which values a component shows on enough items; the top two if it has few items."""
     second_largest = np.sort(expected)[-2:][0]
     least = max(min(SHOWN, second_largest), _ABSENT * expected.sum(), np.finfo(float).tiny)
     return expected >= least
@@ -197,7 +200,7 @@ def _joint(
     return first.T @ (second * weights[:, None])
 
 
-def _apart(
+def _change_apart(
     joint: Float[np.ndarray, "first_value second_value"],
 ) -> Float[np.ndarray, "value value"]:
     """Quadratic form of Var e - Var E[e | Xi] - Var E[e | Xj] in the biases (e_i, e_j)."""
@@ -217,13 +220,13 @@ def _apart(
     )
 
 
-def _drawn(
+def _change_by_draw(
     first: Float[np.ndarray, "item first_value"],
     second: Float[np.ndarray, "item second_value"],
     responsibilities: Float[np.ndarray, "item component"],
     component: int,
 ) -> Float[np.ndarray, "value value"]:
-    """Quadratic form, in (e_i, e_j), of twice the change by items drawn from other components."""
+    """Quadratic form in (e_i, e_j) of twice the change due to items drawn from other components."""
     gain = np.zeros((first.shape[1], second.shape[1]))
     own = responsibilities[:, component]
     for other in range(responsibilities.shape[1]):
@@ -241,7 +244,7 @@ def _drawn(
 def _pointwise(
     joint: Float[np.ndarray, "first_value second_value"],
 ) -> Float[np.ndarray, "first_value second_value"]:
-    """log [J J.. / (J_a. J_.b)], zero where J is."""
+    """log [J J.. / (J_a. J_.b)], zero where J is zero."""
     occurs = joint > 0
     expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     ratio = np.where(occurs, joint * joint.sum(), 1.0) / np.where(occurs, expected, 1.0)
@@ -251,7 +254,7 @@ def _pointwise(
 def _centring(
     shown: Bool[np.ndarray, " value"], unit: Float[np.ndarray, " value"]
 ) -> Float[np.ndarray, "value value"]:
-    """Projection on the changes of these values whose probabilities sum to zero."""
+    """Projection on the changes of the shown values that sum to zero in probability."""
     return np.diag(shown.astype(float)) - np.outer(unit, unit) / max(
         float(unit @ unit), np.finfo(float).tiny
     )

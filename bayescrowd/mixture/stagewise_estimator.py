@@ -1,7 +1,7 @@
 """A mixture of discrete products learned stage by stage, as an estimator.
 
-The algorithm, its paper and the departures from it are in `stagewise.py`; this file gives it the
-interface of a mixture, and on judgements that of an aggregator.
+The algorithm, its paper and the departures from it are in `stagewise.py`. This file gives it the
+interface of a mixture and, fitted to judgements, that of an aggregator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.aggregation.votes import shares
 from bayescrowd.aggregation.whole_matrices import counts_by_worker
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.checks.parameters import (
     Count,
@@ -33,7 +33,8 @@ from bayescrowd.checks.parameters import (
 )
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.features import FeatureTable, as_feature_table
-from bayescrowd.estimator import check_is_fitted, warn_not_converged
+from bayescrowd.estimator import check_is_fitted
+from bayescrowd.iteration import warn_not_converged, warn_not_settled
 from bayescrowd.mixture.goodness import GoodnessOfFit
 from bayescrowd.mixture.mdpd import MDPD
 from bayescrowd.mixture.stagewise import (
@@ -53,13 +54,13 @@ from bayescrowd.mixture.vote_start import (
 __all__ = ["StagewiseEM"]
 
 REFINE_N_ITER = 500
-"""Most iterations of the full EM that refines, as in `MDPD`."""
+"""Largest number of iterations of EM on all features, as in `MDPD`."""
 
 REFINE_TOL = 1e-7
-"""It stops when the objective rises by less than this, in nats per entry, as in `MDPD`."""
+"""EM on all features stops when the objective rises by less than this, in nats per entry."""
 
 JUDGEMENTS = {"task", "worker", "label"}
-"""Columns of a table that is read as judgements rather than as features."""
+"""Columns of a table that is read as judgements, not as features."""
 
 _LABEL_ATTRIBUTES = ("labels_", "probas_", "priors_", "confusions_", "worker_quality_", "n_ties_")
 
@@ -70,61 +71,61 @@ Itself = TypeVar("Itself", bound="StagewiseEM")
 class StagewiseEM(MDPD):
     """Mixture of discrete products, learned stage by stage from its informative features.
 
-    Fitted on a table it is a mixture, with everything that `MDPD` offers. Fitted on judgements
-    (`Annotations`, or a table with the columns task, worker, label) whose classes are as many as
-    the components, it is an aggregator as well: components are matched to classes such that votes
-    go up with them (no truth is needed, but the crowd's votes must not mislead as a whole), and
-    `labels_`, `probas_` and the description of workers are those of all aggregators. A class that
-    nobody has chosen gets no component. The fit is then compared with the same mixture started
-    from votes, and `WorseThanVotesWarning` says if votes explain the labels better, which happens
-    where few workers share tasks. With another number of components, workers are features like any
-    other.
+    Fitted to a table, it is a mixture with everything that `MDPD` offers. Fitted to judgements
+    (`Annotations`, or a table with the columns task, worker and label) with as many classes as
+    components, it is an aggregator as well: components are matched to classes by the votes (no
+    truth is needed, but the votes of the whole crowd must not mislead), and `labels_`, `probas_`
+    and the description of workers are those of all aggregators. A class that nobody has chosen gets
+    no component. The fit is then compared with the same mixture started from votes, and
+    `WorseThanVotesWarning` says if votes explain the labels better, which happens where few workers
+    share tasks. With another number of components, workers are features like any others.
 
     Args:
         n_components: number of components, at least 2.
-        refine: run EM on all features afterwards. Better where most features are informative,
-            worse where few are: on crowds with 5 informative workers of 100 the error is 33 %
-            with and 26 % without (the true model has 23 %).
+        refine: whether to run EM on all features afterwards. This is better where most features are
+            informative and worse where few are: on crowds with 5 informative workers of 100 the
+            error is 33 % with it and 26 % without (the true model has 23 %).
         split: 'while-missing' splits a component in every iteration until all are there;
             'printed' only when the chosen pair brings a new feature, as in the paper.
-        predict_with: features that items are assigned by: 'all', or the 'informative'.
-        level: only pairs that independent features would show with at most this probability, all
-            pairs together, enter the informative set; 0 lets the largest in, as the paper does.
-        coordinates: in which the twins of a split are moved apart: 'probability', as in the paper;
-            'fisher', in which rare values do not attract the split; or 'best', both, keeping the
-            mixture with the higher likelihood, at twice the cost.
+        predict_with: features by which items are assigned, 'all' or only the 'informative' ones.
+        level: a pair enters the informative set only if independent features would show as large an
+            entry with at most this probability, over all pairs together; 0 lets the largest entry
+            in, as the paper does.
+        coordinates: coordinates in which the twins of a split are moved apart: 'probability', as in
+            the paper; 'fisher', in which rare values do not attract the split; or 'best', which
+            runs both and keeps the mixture with the higher likelihood, at twice the cost.
         step: how far twins are moved apart (Euclidean length over both features, in these
-            coordinates). Any from 0.1 to 0.3 gives as many informative workers of bluebird as
+            coordinates). Any step from 0.1 to 0.3 finds as many informative workers of bluebird as
             published, 11.
-        pseudo_counts: pseudo-observations per feature and component, spread as the feature's
-            values are over all items; 0 is maximum likelihood.
+        pseudo_counts: pseudo-observations per feature and component, distributed like the values
+            of the feature over all items; 0 is maximum likelihood.
         fallback: 'votes' starts the mixture from the shares of votes where these explain the labels
             better (`start_`, `comparison_`), and predicts with all workers; None only warns.
-        n_iter: most iterations; the paper runs 20.
-        tol: stop when the informative set stays and the largest conditional information moves by
-            less than this fraction of itself; 0 runs n_iter.
-        seed: ties between classes.
+        n_iter: largest number of iterations; the paper runs 20.
+        tol: stop when the informative set does not grow and the largest conditional information
+            changes by less than this fraction; 0 runs n_iter.
+        seed: seed of the draw that breaks ties between classes.
 
     Attributes:
-        informative_: features of S in the order of entering.
+        informative_: features of the informative set, in the order in which they entered.
         history_: one row per iteration, from the single component (row 0) to the end:
             log_likelihood (nats), max_information (largest I(Xi; Xj | Y)), total_information (sum
-            over pairs), n_informative, n_components, and the chosen first, second, component and
-            entry I(Xi; Xj | Y = k), and whether it was split.
-        weights_, profiles_, responsibilities_, log_likelihood_, ...: see `MDPD`; components stand
-            in the order in which they were split off, or in that of their classes.
-        start_: on judgements only, 'stages', or 'votes' after a fallback.
-        comparison_: on judgements only, log-likelihoods of the mixtures started from either; see
+            over pairs), n_informative, n_components, the chosen features first and second, the
+            chosen component, the entry I(Xi; Xj | Y = k), and is_split (whether it was split).
+        weights_, profiles_, responsibilities_, log_likelihood_, ...: see `MDPD`; components are in
+            the order in which they were split off, or in that of their classes.
+        start_: 'stages', or 'votes' after a fallback.
+        comparison_: on judgements only, the log-likelihoods of the mixtures from both starts; see
             `bayescrowd.mixture.vote_start.StartComparison`.
         labels_, probas_, priors_, confusions_, worker_quality_: on judgements only; see
             `bayescrowd.aggregation.protocol.Aggregator`.
-        aggregator_: on judgements only, the same as an aggregator, for pictures and comparisons.
+        aggregator_: on judgements only, the fit as an aggregator, for pictures and comparisons.
 
     Examples:
         >>> import bayescrowd as bc
         >>> crowd = bc.simulate.sparse_crowd(500, 40, alpha=0.2, accuracy=0.75, seed=3)
         >>> est = bc.StagewiseEM(n_components=3, level=0.05).fit(crowd.annotations)
-        >>> est.informative_.to_list()  # of the workers 0 to 7, who know something
+        >>> est.informative_.to_list()  # only the workers 0 to 7 know anything
         [5, 7, 1, 4, 3, 6]
         >>> round(bc.metrics.error_rate(est.probas_, crowd.truth), 2)
         0.04
@@ -176,15 +177,15 @@ class StagewiseEM(MDPD):
         Args:
             data: see `bayescrowd.data.features.as_feature_table`; or a table with the columns
                 task, worker and label.
-            y: ignored; for scikit-learn's pipelines.
+            y: ignored; scikit-learn's pipelines pass it.
         """
         check_parameters(self)
         data = _as_judgements(data)
         are_classes = isinstance(data, Annotations) and data.n_classes == self.n_components
         if self.fallback is not None and not are_classes:
             raise ValueError(
-                f"fallback={self.fallback!r}: expected None, since there are votes only on "
-                f"judgements of n_components={self.n_components} classes"
+                f"fallback={self.fallback!r}: expected None, because only judgements in "
+                f"n_components={self.n_components} classes are votes"
             )
         table = as_feature_table(data)
         found = stagewise_em(
@@ -233,12 +234,12 @@ class StagewiseEM(MDPD):
         return self
 
     def predict_proba(self, data: Any) -> pd.DataFrame:
-        """P(component | item) of new items; features that are absent count as missing."""
+        """P(component | item) of new items; absent features count as missing."""
         check_is_fitted(self)
         data = _as_judgements(data)
         if isinstance(data, Annotations) and hasattr(self, "aggregator_"):
             return self.aggregator_.predict_proba(data)
-        table = self._recoded(data)
+        table = self._recode(data)
         return pd.DataFrame(
             self._posterior_of(table), index=table.items, columns=self.weights_.index
         )
@@ -268,7 +269,7 @@ class StagewiseEM(MDPD):
 
     @validate_arguments
     def goodness_of_fit(self, *, n_bootstrap: Count = 99, seed: Seed = 0) -> GoodnessOfFit:
-        """`MDPD.goodness_of_fit` of the mixture as EM on all features refines it."""
+        """`MDPD.goodness_of_fit` of the mixture after EM on all features."""
         check_is_fitted(self)
         refined = MDPD(
             self.n_components,
@@ -279,7 +280,7 @@ class StagewiseEM(MDPD):
         return refined.fit(self._table).goodness_of_fit(n_bootstrap=n_bootstrap, seed=seed)
 
     def _warn_of_votes(self) -> None:
-        """Give both log-likelihoods, the votes' last."""
+        """Warn that votes explain the labels better, with both log-likelihoods."""
         compared = self.comparison_
         settled = (
             f"{compared.fitted_maximum:.1f} against {compared.votes_maximum:.1f} nats where EM on "
@@ -289,14 +290,14 @@ class StagewiseEM(MDPD):
         warnings.warn(
             "StagewiseEM explains the labels worse than the same mixture started from votes: "
             f"log-likelihood {'' if self.refine else first}{settled}. Its labels may be worse than "
-            "a vote's, as where few workers share tasks. fallback='votes' starts from votes where "
-            "they are better",
+            "those of a vote, as happens where few workers share tasks. fallback='votes' starts "
+            "from votes where they are better",
             WorseThanVotesWarning,
             stacklevel=3,
         )
 
     def _set_course(self, table: FeatureTable, found: StagewiseResult, result: EMResult) -> None:
-        """What this class adds to a fitted mixture."""
+        """Set what this class adds to a fitted mixture."""
         self.informative_ = table.features.take(list(found.informative))
         self.history_ = _history(found.records, table.features)
         course = [record.log_likelihood for record in found.records[1:]]
@@ -318,21 +319,22 @@ class StagewiseEM(MDPD):
         if n_found < found.posterior.shape[1]:
             warn_not_converged(
                 f"split={self.split!r} found {n_found} of n_components={self.n_components} in "
-                f"n_iter={self.n_iter} iterations; the others have no items",
+                f"n_iter={self.n_iter} iterations; the other components have no items",
                 stacklevel=3,
             )
         elif not self.refine and not found.converged and self.tol > 0:
-            warn_not_converged(
-                f"stagewise EM stopped after n_iter={self.n_iter} iterations before the largest "
-                f"conditional information settled to tol={self.tol:g}; raise n_iter, or set tol=0 "
-                "to ask for exactly n_iter",
+            warn_not_settled(
+                type(self).__name__,
+                n_iter=self.n_iter,
+                tol=self.tol,
+                quantity="the largest conditional information",
                 stacklevel=3,
             )
         if self._hears_informative:
             self.responsibilities_.loc[:] = self._posterior_of(table)
 
     def _set_labels(self, data: Any, result: EMResult) -> None:
-        """The face of an aggregator, where components are classes."""
+        """Set what an aggregator offers, if components are classes."""
         for name in ("aggregator_", *_LABEL_ATTRIBUTES):
             self.__dict__.pop(name, None)
         if not isinstance(data, Annotations) or data.n_classes != self.n_components:
@@ -365,7 +367,7 @@ class StagewiseEM(MDPD):
 class _MixtureOfWorkers(Aggregator):
     """A mixture whose features are workers and whose components are classes, as an aggregator."""
 
-    tol = 0.0  # whether the mixture has settled, it says itself
+    tol = 0.0  # the mixture itself warns if it has not settled
 
     def __init__(
         self,
@@ -384,13 +386,13 @@ class _MixtureOfWorkers(Aggregator):
         silent = (ann.labels_per_worker == 0)[:, None, None]
         crowd = mean_rows(counts)
         confusions = np.where(silent, crowd, profiles)
-        symbols = Symbols(ann)
+        pairs = WorkerLabelPairs(ann)
         return Aggregation(
             self.mixture.responsibilities_.to_numpy(),
             self.mixture.weights_.to_numpy(),
             DenseRows(confusions / confusions.sum(axis=2, keepdims=True), crowd),
-            symbols,
-            self.counts[symbols.keys],
+            pairs,
+            self.counts[pairs.keys],
             self.mixture.log_likelihood_,
             self.mixture.trace_,
             self.mixture.converged_,
@@ -399,7 +401,7 @@ class _MixtureOfWorkers(Aggregator):
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
-        """Workers whom the fit did not see have no informative labels: predicting with all only."""
+        """P(class) of new tasks, by all workers or by the informative ones, whom the fit knows."""
         if not self.mixture._hears_informative:
             return super()._posterior_of_new(ann, known)
         places = self.mixture.features_.get_indexer(self.mixture.informative_)
@@ -413,7 +415,7 @@ class _MixtureOfWorkers(Aggregator):
 
 
 def _as_judgements(data: Any) -> Any:
-    """Annotations if a table has the columns of judgements and no others, else the data."""
+    """Annotations if the data are a table with just the columns of judgements, else the data."""
     if (
         isinstance(data, np.ndarray | FeatureTable)
         or set(getattr(data, "columns", ())) != JUDGEMENTS

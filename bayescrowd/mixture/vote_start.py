@@ -1,14 +1,14 @@
-"""Components and votes: which class is which component, and which of the two explains more.
+"""Components and votes: which component is which class, and which start explains more.
 
-Stagewise EM needs workers who have labelled the same tasks. Where few have, the pairs it looks at
-are noise, and it can end far from any vote without a sign of it in its own course. The likelihood
-shows it, if like is compared with like: both P(class | task), that of the stages and the shares of
-votes, are followed by one M-step on all workers, and both are followed by EM until it settles. The
-first pair tells which start explains the labels better, the second whether EM mends it. (The stages
-against settled EM from votes would tell nothing: the former listen to few workers and always lose,
-also where they are right.)
+Stagewise EM needs workers who have labelled the same tasks. Where few have, the pairs that it looks
+at are noise, and it can end far from any vote without showing it. The likelihood does show it if
+like is compared with like: P(class | task) of the stages and the shares of votes are both followed
+by one M-step on all workers, and both by EM until it settles. The first comparison shows which
+start explains the labels better, the second whether EM makes up for a worse start. (To compare the
+stages with settled EM from votes would say nothing: the stages use few workers and always lose,
+even where they are right.)
 
-Measured in nats, errors in per cent:
+Log-likelihoods in nats, errors in per cent:
 
     crowd                        one M-step           settled              stages  votes
                                  stages    votes      stages    votes
@@ -46,22 +46,22 @@ MARGIN = 1e-3
 
 
 class WorseThanVotesWarning(UserWarning):
-    """A mixture explains the labels worse than the one that the workers' votes give."""
+    """A mixture explains the labels worse than the mixture started from votes."""
 
 
 class StartComparison(NamedTuple):
-    """Log-likelihoods of the same labels under the same model, nats."""
+    """Log-likelihoods of the same labels under the same model, in nats."""
 
     fitted: float
-    """One M-step after P(class | task) of the stages; settled, if refined."""
+    """Log-likelihood of the fit: one M-step after the stages, or settled if it is refined."""
     votes: float
-    """The same after the shares of votes."""
+    """Log-likelihood of the same after the shares of votes."""
     fitted_maximum: float
-    """Where EM on all workers settles from the stages."""
+    """Log-likelihood where EM on all workers settles from the stages."""
     votes_maximum: float
-    """Where it settles from the votes."""
+    """Log-likelihood where EM on all workers settles from the votes."""
     n_labels: int
-    """Labels that they are the likelihoods of."""
+    """Number of labels."""
 
     @property
     def is_worse(self) -> bool:
@@ -82,16 +82,19 @@ def compare_starts(
     n_iter: int,
     tol: float,
 ) -> tuple[StartComparison, EMResult]:
-    """Compare a mixture with the votes'; also returns the latter, obtained in the same way.
+    """Compare a mixture with the one started from votes in the same way, and return the latter.
 
     Args:
         labels: the data.
         fitted: the mixture, after one iteration from the stages or settled.
         votes: share of each class among the labels of each task.
-        m_step: that of the mixture.
+        m_step: the M-step of the mixture.
         refine: whether `fitted` has settled.
-        n_iter: most iterations of an EM that is to settle.
-        tol: it settles when an iteration gains less than this, nats per label.
+        n_iter: largest number of iterations of EM until it settles.
+        tol: EM has settled when an iteration gains less than this, in nats per label.
+
+    Returns:
+        The comparison, and the mixture started from votes.
     """
     best = maximise(labels, votes, m_step, n_iter=n_iter, tol=tol)
     if refine:
@@ -112,10 +115,10 @@ def compare_starts(
 def match_votes(
     posterior: Float[np.ndarray, "item component"], ann: Annotations
 ) -> Int[np.ndarray, " cls"]:
-    """The component that is each class: votes and components go together most.
+    """The component of each class, so that components agree with votes as much as possible.
 
     The assignment maximises the covariance of responsibilities and vote shares, summed over
-    classes. Covariance, since workers who always give one class would otherwise draw the largest
+    classes. With plain products, workers who always give one class would draw the largest
     component to it.
 
     Examples:

@@ -571,7 +571,7 @@ def test_warns_only_when_asked_to_converge_and_did_not():
         ),
         ({"init": np.array([[1.5, -0.5], [0.5, 0.5]])}, "row of worker 0, true class 'a'"),
         ({"init": np.full((2, 2, 2), np.nan)}, "row of worker 0, true class 'a' sums to nan"),
-        ({"init": pd.DataFrame(np.eye(2))}, r"indexed \(worker, true\) with a column per class"),
+        ({"init": pd.DataFrame(np.eye(2))}, r"indexed \(worker, true\) with one column per class"),
         (
             {
                 "init": pd.DataFrame(
@@ -580,7 +580,7 @@ def test_warns_only_when_asked_to_converge_and_did_not():
                     columns=["a", "b"],
                 )
             },
-            "no worker of the labels has all rows in the table",
+            "the table has a complete matrix for none of the workers",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
 from bayescrowd.aggregation import mace
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 ROWS = [
     *("aabca", "bbbcb", "cccca", "aaabb", "bcbcb", "cacca", "aaaba", "bbacb"),
@@ -51,14 +51,14 @@ def brute_force(ann, confusions, priors):
 def test_known_and_spammed_labels_by_hand():
     # One worker, two classes. Of 6 expected labels 'a' 4 are right, of 5 'b' 2 are.
     counts = np.array([[4.0, 2.0], [3.0, 2.0]])  # [label, true]
-    symbols = Symbols(bc.Annotations.from_matrix([["a"], ["b"]]))
-    first = mace.tallies(symbols, counts, None)
+    pairs = WorkerLabelPairs(bc.Annotations.from_matrix([["a"], ["b"]]))
+    first = mace.tallies(pairs, counts, None)
     # Before anything is known: theta = 1/2 and xi = 1/2, so a right label is known 2 times in 3.
     np.testing.assert_allclose(first.knowing, [[11 - 4, 4]])
     np.testing.assert_allclose(first.strategy, [[6 - 8 / 3, 5 - 4 / 3]])
     # With theta = 0.6, xi = (1/4, 3/4): 'a' was known with 0.6 / 0.7, 'b' with 0.6 / 0.9.
     weights = mace.Weights(np.array([[0.4, 0.6]]), np.array([[0.25, 0.75]]), 0.0)
-    later = mace.tallies(symbols, counts, weights)
+    later = mace.tallies(pairs, counts, weights)
     known = 4 * 6 / 7, 2 * 6 / 9
     np.testing.assert_allclose(later.knowing, [[11 - sum(known), sum(known)]])
     np.testing.assert_allclose(later.strategy, [[6 - known[0], 5 - known[1]]])

@@ -179,7 +179,10 @@ def test_published_errors(published, name, error):
         ({"x": -1.0}, r"weights\['x'\]=-1.0: expected a finite number >= 0"),
         ({"y": float("nan")}, r"weights\['y'\]=nan: expected a finite number"),
         ({"y": float("inf")}, r"weights\['y'\]=inf: expected a finite number"),
-        ({"nobody": 1.0}, "weights name worker 'nobody', who has no labels here"),
+        (
+            {"nobody": 1.0},
+            "weights name worker 'nobody', who has no labels; expected workers who have",
+        ),
     ],
 )
 def test_bad_weights(weights, message):

@@ -19,7 +19,7 @@ def pairs_of(matrix, seen):
     """The entries of a matrix where `seen`, as `agreement` would give them."""
     first, second = np.nonzero(seen)
     offsets = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    return mmsr.Pairs(first, second, np.ones(len(first)), matrix[first, second], offsets)
+    return mmsr.WorkerPairs(first, second, np.ones(len(first)), matrix[first, second], offsets)
 
 
 def adversarial_crowd(seed, *, n_adversaries):

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import bayescrowd as bc
 from bayescrowd.aggregation.smoothing import crowd_rows, mean_rows, smoothed_pairs, smoothed_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows, DenseRows, SparseRows
 from bayescrowd.checks import memory
 
@@ -17,19 +17,19 @@ PRIORS = np.array([0.5, 0.3, 0.15, 0.05])
 
 
 @pytest.fixture(scope="module")
-def symbols():
+def pairs():
     """Pairs of seven workers and four classes, one of which nobody names; the last is silent."""
     rng = np.random.default_rng(0)
     task, worker = np.nonzero(rng.random((9, 6)) < 0.5)
     label = rng.integers(3, size=len(task))
     ann = bc.Annotations.from_codes(task, worker, label, tasks=9, workers=7, classes=4)
-    return Symbols(ann)
+    return WorkerLabelPairs(ann)
 
 
-def dense_counts(symbols, counts):
+def dense_counts(pairs, counts):
     """[worker, true, observed], one entry after the other."""
-    dense = np.zeros((symbols.n_workers, symbols.n_classes, symbols.n_classes))
-    for worker, label, row in zip(symbols.worker, symbols.label, counts, strict=True):
+    dense = np.zeros((pairs.n_workers, pairs.n_classes, pairs.n_classes))
+    for worker, label, row in zip(pairs.worker, pairs.label, counts, strict=True):
         dense[worker, :, label] = row
     return dense
 
@@ -48,9 +48,9 @@ def information(matrix, priors):
 
 @pytest.mark.parametrize("base", ["flat", "diagonal", "pooled", "centre"])
 @pytest.mark.parametrize("pseudo_counts", [0.0, 0.7, 5.0])
-def test_smoothed_pairs_are_the_smoothed_rows(symbols, base, pseudo_counts):
+def test_smoothed_pairs_are_the_smoothed_rows(pairs, base, pseudo_counts):
     rng = np.random.default_rng(1)
-    counts = rng.gamma(0.7, 3.0, size=(len(symbols), 4))
+    counts = rng.gamma(0.7, 3.0, size=(len(pairs), 4))
     counts[:, 3] = 0.0  # a class without labels
     options = {
         "flat": (np.full((4, 4), 0.25), None),
@@ -59,38 +59,38 @@ def test_smoothed_pairs_are_the_smoothed_rows(symbols, base, pseudo_counts):
         "centre": (None, rng.dirichlet(np.ones(4), size=4)),
     }[base]
     ours = smoothed_pairs(
-        symbols, counts, base=options[0], pseudo_counts=pseudo_counts, centre=options[1]
+        pairs, counts, base=options[0], pseudo_counts=pseudo_counts, centre=options[1]
     )
-    dense = dense_counts(symbols, counts)
+    dense = dense_counts(pairs, counts)
     theirs = smoothed_rows(dense, base=options[0], pseudo_counts=pseudo_counts, centre=options[1])
-    expected = theirs.log_rows[symbols.worker, :, symbols.label]
+    expected = theirs.log_rows[pairs.worker, :, pairs.label]
     np.testing.assert_allclose(ours.log_rows, expected, rtol=1e-12, atol=1e-12)
     assert ours.penalty == pytest.approx(theirs.penalty, rel=1e-12, abs=1e-12)
     if theirs.centre is not None:
         np.testing.assert_allclose(ours.centre, theirs.centre, rtol=1e-10)
     rows = SparseRows(
-        symbols.keys, ours.log_rows, scale=ours.scale, base=ours.base, stranger=mean_rows(dense)
+        pairs.keys, ours.log_rows, scale=ours.scale, base=ours.base, stranger=mean_rows(dense)
     )
     everybody = rows.matrices(np.arange(7))
     np.testing.assert_allclose(everybody[:6], theirs.rows[:6], rtol=1e-10, atol=1e-15)
     np.testing.assert_allclose(everybody[6], mean_rows(dense), rtol=1e-12)
 
 
-def test_crowd_rows_are_the_mean_rows(symbols):
-    counts = np.random.default_rng(2).random((len(symbols), 4))
-    expected = mean_rows(dense_counts(symbols, counts))
-    np.testing.assert_allclose(crowd_rows(symbols, counts), expected, rtol=1e-12)
+def test_crowd_rows_are_the_mean_rows(pairs):
+    counts = np.random.default_rng(2).random((len(pairs), 4))
+    expected = mean_rows(dense_counts(pairs, counts))
+    np.testing.assert_allclose(crowd_rows(pairs, counts), expected, rtol=1e-12)
 
 
 # Rows, accuracies and information against whole matrices.
 
 
-def sparse_rows(symbols, *, diagonal):
+def sparse_rows(pairs, *, diagonal):
     """Rows pulled toward a base, with a right answer of their own or without."""
     rng = np.random.default_rng(3)
-    counts = rng.gamma(0.5, 2.0, size=(len(symbols), 4))
+    counts = rng.gamma(0.5, 2.0, size=(len(pairs), 4))
     base = rng.dirichlet(np.ones(4), size=4)
-    totals = symbols.by_worker(counts)
+    totals = pairs.by_worker(counts)
     right = rng.uniform(0.2, 0.9, size=(7, 4))
     own = np.tile(base, (7, 1, 1))
     scale = 2.0 / (totals + 2.0)
@@ -98,13 +98,13 @@ def sparse_rows(symbols, *, diagonal):
         base = base * (1 - np.eye(4))
         base /= base.sum(axis=1, keepdims=True)
         own = (1 - right)[:, :, None] * base + right[:, :, None] * np.eye(4)
-    matrices = dense_counts(symbols, counts) + 2.0 * own
+    matrices = dense_counts(pairs, counts) + 2.0 * own
     matrices /= matrices.sum(axis=2, keepdims=True)
     stranger = rng.dirichlet(np.ones(4), size=4)
     matrices[6] = stranger
     rows = SparseRows(
-        symbols.keys,
-        np.log(matrices[symbols.worker, :, symbols.label]),
+        pairs.keys,
+        np.log(matrices[pairs.worker, :, pairs.label]),
         scale=scale * (1 - right) if diagonal else scale,
         base=base,
         stranger=stranger,
@@ -113,7 +113,7 @@ def sparse_rows(symbols, *, diagonal):
     return rows, matrices
 
 
-def coin_rows(symbols, *, per_label):
+def coin_rows(pairs, *, per_label):
     rng = np.random.default_rng(4)
     if per_label:
         known, habit = rng.uniform(0, 0.8, size=(7, 1)), rng.dirichlet(np.ones(4), size=7)
@@ -125,26 +125,26 @@ def coin_rows(symbols, *, per_label):
     matrices = np.where(np.eye(4) == 1, right[:, None, :], wrong[:, None, :])
     stranger = rng.dirichlet(np.ones(4), size=4)
     matrices[6] = stranger
-    return CoinRows(right, wrong, stranger=stranger, silent=symbols.silent), matrices
+    return CoinRows(right, wrong, stranger=stranger, silent=pairs.silent), matrices
 
 
-def dense_rows(symbols):
+def dense_rows(pairs):
     matrices = np.random.default_rng(5).dirichlet(np.ones(4), size=(7, 4))
     return DenseRows(matrices, matrices[6]), matrices
 
 
 KINDS = {
-    "sparse": lambda symbols: sparse_rows(symbols, diagonal=False),
-    "sparse with a diagonal": lambda symbols: sparse_rows(symbols, diagonal=True),
-    "coins": lambda symbols: coin_rows(symbols, per_label=False),
-    "coins and habits": lambda symbols: coin_rows(symbols, per_label=True),
+    "sparse": lambda pairs: sparse_rows(pairs, diagonal=False),
+    "sparse with a diagonal": lambda pairs: sparse_rows(pairs, diagonal=True),
+    "coins": lambda pairs: coin_rows(pairs, per_label=False),
+    "coins and habits": lambda pairs: coin_rows(pairs, per_label=True),
     "dense": dense_rows,
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_stand_for_the_matrices(symbols, kind):
-    rows, matrices = KINDS[kind](symbols)
+def test_rows_stand_for_the_matrices(pairs, kind):
+    rows, matrices = KINDS[kind](pairs)
     np.testing.assert_allclose(rows.matrices(np.arange(7)), matrices, rtol=1e-12)
     worker, label = (axis.ravel() for axis in np.indices((8, 4)) - np.array([1, 0])[:, None, None])
     expected = np.concatenate([rows.stranger[None], matrices])[worker + 1, :, label]
@@ -157,8 +157,8 @@ def test_rows_stand_for_the_matrices(symbols, kind):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_renamed_classes(symbols, kind):
-    rows, matrices = KINDS[kind](symbols)
+def test_renamed_classes(pairs, kind):
+    rows, matrices = KINDS[kind](pairs)
     hidden = np.array([2, 0, 3, 1])
     renamed = rows.rename_classes(hidden)
     np.testing.assert_allclose(renamed.matrices(np.arange(7)), matrices[:, hidden], rtol=1e-12)

@@ -103,7 +103,7 @@ def test_summary_and_scores(bluebird, capsys):
     assert f"Brier score {scores.brier:.4f}" in lines
     assert f"expected calibration error {scores.ece:.4f}" in lines
     assert any(line.startswith("auto: log-likelihood") for line in lines)
-    assert any(line.startswith("Enough labels per worker (108 in the median)") for line in lines)
+    assert any(line.startswith("Enough labels per worker (median 108)") for line in lines)
     assert any(line.startswith("flagged:") and "39 workers" in line for line in lines)
 
 

@@ -8,7 +8,7 @@ from bayescrowd.data.features import as_feature_table
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.mixture import pair_information
 from bayescrowd.mixture.co_occurrence import CoOccurrences
-from bayescrowd.mixture.pair_information import PairInformation, _reduced, scan_cost
+from bayescrowd.mixture.pair_information import PairInformation, _reduce, scan_cost
 
 
 def mixed_table(seed=0, n_items=200, missing=0.0):
@@ -153,7 +153,7 @@ def test_cost_of_few_meetings_does_not_grow_with_the_square_of_workers():
 
 def test_reduced_matrix_loses_nothing():
     table = as_feature_table(mixed_table(4).assign(four=mixed_table(4, missing=0.2)["four"]))
-    base, expansion = _reduced(table)
+    base, expansion = _reduce(table)
     np.testing.assert_allclose((base @ expansion).toarray(), table.matrix.toarray(), atol=1e-12)
     # One value of each of the four complete features is spared, and a column of ones is added.
     assert base.shape[1] == table.n_symbols - 4 + 1

@@ -5,7 +5,7 @@ from scipy.special import softmax
 from bayescrowd.aggregation.em import LOG_FLOOR
 from bayescrowd.data.features import as_feature_table
 from bayescrowd.mixture.pair_information import PairInformation
-from bayescrowd.mixture.splitting import moved_apart, split_direction, split_hessian
+from bayescrowd.mixture.splitting import move_apart, split_direction, split_hessian
 
 N_ITEMS = 300
 
@@ -242,7 +242,7 @@ def test_independent_pair_has_no_direction_down():
 @pytest.mark.parametrize("step", [0.1, 5.0])
 def test_twins_stay_on_the_simplex_and_average_to_their_parent(step):
     profile, change = np.array([0.2, 0.3, 0.5]), np.array([0.6, -0.8, 0.2])
-    forth, back = moved_apart(profile, change, step)
+    forth, back = move_apart(profile, change, step)
     for twin in (forth, back):
         assert (twin > 0).all()
         assert twin.sum() == pytest.approx(1)

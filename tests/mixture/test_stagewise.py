@@ -10,7 +10,7 @@ from bayescrowd.mixture import stagewise
 from bayescrowd.mixture.mdpd import MDPD
 from bayescrowd.mixture.pair_information import PairInformation, scan_cost
 from bayescrowd.mixture.splitting import split_direction
-from bayescrowd.mixture.stagewise import State, _split, _Symbols, maximisation, stagewise_em
+from bayescrowd.mixture.stagewise import State, _split, _SymbolMatrix, maximisation, stagewise_em
 
 
 def experts_and_noise(seed=0, n_items=400, missing=0.0):
@@ -26,7 +26,7 @@ def experts_and_noise(seed=0, n_items=400, missing=0.0):
 def test_m_step_by_hand():
     table = as_feature_table(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 2, None]}))
     posterior = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.0, 1.0]])
-    estimate = maximisation(table, 0.0)(_Symbols(table).sweep(posterior), None)
+    estimate = maximisation(table, 0.0)(_SymbolMatrix(table).sweep(posterior), None)
     expected = [[1.0, 0.2], [0.0, 0.8], [2 / 3, 0.0], [1 / 3, 1 / 3], [0.0, 2 / 3]]
     np.testing.assert_allclose(np.exp(estimate.log_table), expected, atol=1e-12)
     np.testing.assert_allclose(np.exp(estimate.log_prior), [1.5 / 4, 2.5 / 4])
@@ -35,21 +35,21 @@ def test_m_step_by_hand():
 def test_m_step_of_a_component_without_the_feature_is_the_marginal():
     table = as_feature_table(pd.DataFrame({"a": [0, 0, 1, 0], "b": [0, 1, None, None]}))
     posterior = np.repeat([[1.0, 0.0], [0.0, 1.0]], 2, axis=0)
-    estimate = maximisation(table, 0.0)(_Symbols(table).sweep(posterior), None)
+    estimate = maximisation(table, 0.0)(_SymbolMatrix(table).sweep(posterior), None)
     np.testing.assert_allclose(np.exp(estimate.log_table[2:, 1]), [0.5, 0.5])
 
 
 def test_m_step_is_that_of_the_mixture():
     table = experts_and_noise(missing=0.2)
     posterior = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], size=table.n_items)
-    estimate = maximisation(table, 0.7)(_Symbols(table).sweep(posterior), None)
+    estimate = maximisation(table, 0.7)(_SymbolMatrix(table).sweep(posterior), None)
     mixture = MDPD(3, init=posterior, n_init=1, pseudo_counts=0.7, n_iter=1, tol=0).fit(table)
     np.testing.assert_allclose(np.exp(estimate.log_table), mixture.profiles_, rtol=1e-9)
 
 
 def test_regularised_e_step_hears_the_informative_set_alone():
     table = experts_and_noise(1, missing=0.1)
-    symbols = _Symbols(table)
+    symbols = _SymbolMatrix(table)
     posterior = np.random.default_rng(0).dirichlet([1.0, 1.0], size=table.n_items)
     estimate = maximisation(table, 1.0)(symbols.sweep(posterior), None)
     np.testing.assert_allclose(
@@ -64,7 +64,7 @@ def test_regularised_e_step_hears_the_informative_set_alone():
 
 def test_split_moves_two_features_and_keeps_the_distribution_on_average():
     table = experts_and_noise(2)
-    symbols = _Symbols(table)
+    symbols = _SymbolMatrix(table)
     ones = np.ones((table.n_items, 1))
     before = State(maximisation(table, 0.0)(symbols.sweep(ones), None), ())
     scan = PairInformation(table).scan(ones)
@@ -82,7 +82,7 @@ def test_hessian_is_that_of_the_e_step_that_follows(monkeypatch):
     rng = np.random.default_rng(3)
     kind = rng.integers(4, size=(600, 1))
     table = as_feature_table(np.where(rng.random((600, 6)) < 0.7, kind, rng.integers(4, size=6)))
-    symbols, pairs = _Symbols(table), PairInformation(table)
+    symbols, pairs = _SymbolMatrix(table), PairInformation(table)
     splits = []
 
     def spied(symbols, state, scan, coordinates, step):
@@ -100,8 +100,8 @@ def test_hessian_is_that_of_the_e_step_that_follows(monkeypatch):
         own = [symbols.of_features((f,)) for f in (scan.first, scan.second)]
         profiles = tuple(np.exp(state.estimate.log_table[o, scan.component]) for o in own)
         direction = split_direction(
-            symbols.shown(scan.first),
-            symbols.shown(scan.second),
+            symbols.one_hot(scan.first),
+            symbols.one_hot(scan.second),
             symbols.posterior(state),
             scan.component,
             profiles,

@@ -1,6 +1,6 @@
 """The default: an average of models, weighted by how well they predict held-out labels.
 
-* `pool`: the models that are averaged.
-* `held_out_scores`: how well each predicts labels of tasks it has not seen.
+* `held_out_scores`: how well models predict labels of tasks that they have not seen.
+* `pool`: the models that are averaged, and their weights.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """

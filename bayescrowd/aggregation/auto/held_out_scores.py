@@ -36,13 +36,21 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.em import floored_log
-from bayescrowd.aggregation.shrunken.rows import Fit, log_rows_of_new, state_posterior
+from bayescrowd.aggregation.shrunken.base import Counted, Fit, by_class, log_rows_at
 from bayescrowd.aggregation.task_sample import task_folds
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 
-__all__ = ["HeldOut", "label_log_probabilities", "model_weights", "score_held_out_labels"]
+__all__ = [
+    "FitModels",
+    "HeldOut",
+    "label_log_probabilities",
+    "log_rows_of_new",
+    "model_weights",
+    "posterior_of_new",
+    "score_held_out_labels",
+]
 
 N_FOLDS = 5
 """Number of parts into which the tasks are split; one is held out at a time."""
@@ -59,10 +67,12 @@ ROUNDING = 1e-9
 LEAST_WEIGHT = 0.02
 """Models below this share of the largest weight are left out."""
 
-FitModels = Callable[[Symbols, Float[np.ndarray, "item cls"]], Mapping[str, tuple[Fit, Fit]]]
-"""Fits models to labels from the shares of votes.
+FitModels = Callable[
+    [WorkerLabelPairs, Float[np.ndarray, "item cls"]], Mapping[str, tuple[Fit, Fit]]
+]
+"""Fits models to labels, starting from the shares of votes.
 
-For each model, by name, it gives the fit and the fit whose rows predict labels, which may differ.
+Returns, for each model by name, its fit and the fit whose rows predict labels, which may differ.
 """
 
 
@@ -78,7 +88,7 @@ class HeldOut(NamedTuple):
 def score_held_out_labels(
     fit_models: FitModels, ann: Annotations, fixed: Int[np.ndarray, " item"]
 ) -> HeldOut:
-    """Fit models without one part of the tasks and let them predict its labels, part by part.
+    """Hold out one part of the tasks at a time, and let models fitted to the rest predict it.
 
     Args:
         fit_models: fits all models to labels.
@@ -91,11 +101,11 @@ def score_held_out_labels(
     for fold in folds if len(folds) > 1 else []:
         rest = np.setdiff1d(np.arange(ann.n_tasks), fold)
         others, held = (ann.select_tasks(ann.tasks[part]) for part in (rest, fold))
-        symbols, new = Symbols(others, fixed[rest]), Symbols(held, fixed[fold])
+        pairs, new = WorkerLabelPairs(others, fixed[rest]), WorkerLabelPairs(held, fixed[fold])
         known = np.where(others.labels_per_worker > 0, np.arange(ann.n_workers), -1)
-        fits = fit_models(symbols, vote_shares(others, symbols.fixed))
+        fits = fit_models(pairs, vote_shares(others, pairs.fixed))
         for name, (fit, judged) in fits.items():
-            score = label_log_probabilities(fit, judged, symbols, new, known)
+            score = label_log_probabilities(fit, judged, pairs, new, known)
             scores.setdefault(name, []).append(score)
         tasks.append(fold[held.task_codes])
         if sum(map(len, tasks)) >= ENOUGH_LABELS:
@@ -108,26 +118,53 @@ def score_held_out_labels(
 
 
 def label_log_probabilities(
-    fit: Fit, judged: Fit, symbols: Symbols, new: Symbols, known: Int[np.ndarray, " worker"]
+    fit: Fit,
+    judged: Fit,
+    pairs: WorkerLabelPairs,
+    new: WorkerLabelPairs,
+    known: Int[np.ndarray, " worker"],
 ) -> Float[np.ndarray, " label"]:
     """Logarithm of equation 1 for each label of tasks that a fit has not seen, in nats.
 
     Args:
         fit: gives the posterior of the tasks.
         judged: gives the rows that predict: `fit` itself, or the rows that its posterior implies.
-        symbols: the pairs of the labels that were fitted.
+        pairs: the pairs of the labels that were fitted.
         new: the pairs of the held-out labels.
         known: each worker's place in the fit, -1 for those without labels in it.
     """
-    own = log_rows_of_new(fit, symbols, new, known)
-    posterior = state_posterior(new, own, fit.log_prior)
+    own = log_rows_of_new(fit, pairs, new, known)
+    posterior = new.state_posterior(own, fit.log_prior)
     task, symbol = new.task_of_label, new.of_label
     others = floored_log(posterior)[task] - own[symbol]
     others -= others.max(axis=1, keepdims=True)
     np.exp(others, out=others)
     others /= others.sum(axis=1, keepdims=True)
-    rows = own if judged is fit else log_rows_of_new(judged, symbols, new, known)
+    rows = own if judged is fit else log_rows_of_new(judged, pairs, new, known)
     return floored_log((others * np.exp(rows)[symbol]).sum(axis=1))
+
+
+def log_rows_of_new(
+    fit: Counted, pairs: WorkerLabelPairs, new: WorkerLabelPairs, known: Int[np.ndarray, " worker"]
+) -> Float[np.ndarray, "symbol state"]:
+    """Logarithm of the probability of the pairs of other labels, in each state.
+
+    Args:
+        fit: the fit.
+        pairs: the pairs of its labels.
+        new: the pairs of the other labels.
+        known: place in the fit of each worker of the other labels, -1 for a new worker.
+    """
+    worker = known[new.worker]
+    return log_rows_at(fit, pairs.find(worker, new.label), worker, new.label)
+
+
+def posterior_of_new(
+    fit: Fit, pairs: WorkerLabelPairs, new: WorkerLabelPairs, known: Int[np.ndarray, " worker"]
+) -> Float[np.ndarray, "item cls"]:
+    """P(class) of tasks that a fit has not seen; the arguments are those of `log_rows_of_new`."""
+    posterior = new.state_posterior(log_rows_of_new(fit, pairs, new, known), fit.log_prior)
+    return by_class(posterior, new.n_classes)
 
 
 def model_weights(held_out: HeldOut, prior_weights: Mapping[str, float]) -> pd.DataFrame:

@@ -1,8 +1,11 @@
 """EM with workers' confusion rows that are shrunk toward a base.
 
-* `rows`: the EM, for any base.
-* `baselines`: the two simplest bases, one coin per worker and the crowd's mean rows.
+* `base`: rows from counts and a base.
+* `baselines`: the two simplest models, one coin per worker and the crowd's mean rows.
+* `ability`: the base follows from each worker's ability and the crowd's errors.
+* `type_mixture`: the base follows from a few types of workers.
+* `rows`: EM for any of these models.
 * `aggregator`: what the estimators of this folder share.
-* `empirical_bayes`: `EmpiricalBayesDawidSkene`; the base is learned from the crowd.
-* `worker_types`: `WorkerTypes`; each type of worker has a base of its own.
+* `empirical_bayes`: `EmpiricalBayesDawidSkene`, the estimator of `ability`.
+* `worker_types`: `WorkerTypes`, the estimator of `type_mixture`.
 """

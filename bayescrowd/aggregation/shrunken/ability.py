@@ -1,7 +1,7 @@
 """Dawid–Skene with rows that the crowd regularises, its hyperparameters learned (empirical Bayes).
 
-Worker w answers rightly to a task in state z with a probability that a common intercept and the
-worker's own ability make up,
+Worker w answers a task in state z correctly with a probability that depends on a common intercept
+and on the worker's own ability,
 
     logit p_wz = c_z + b_w,          b_w ~ N(0, v).                                            (1)
 
@@ -11,16 +11,16 @@ p_wz on the right answer and shares the rest as the crowd errs,
     B_wzl = p_wz if l is z's class, else (1 - p_wz) o_zl,    o_zl: the crowd's share of l among
                                                              the wrong answers in state z,     (2)
 
-and the row itself is Dirichlet(s B_wz): its posterior mean is equation 1 of `rows.py`.
-Workers with few labels have their base, those with many their own frequencies. A state is a class,
-or a class and a level of difficulty with intercepts of its own, which lets the errors of a task go
-together.
+and the row itself is Dirichlet(s B_wz): its posterior mean is equation 1 of `base.py`. The rows of
+workers with few labels are close to their base, those of workers with many to their own
+frequencies. A state is a class, or a class and a level of difficulty with intercepts of its own,
+which lets errors gather on some tasks.
 
-Hyperparameters come from the labels. Given expected counts, c and b take Newton steps of the
-penalised likelihood of (1), v is the mean of b^2 plus the curvature's variance (EM with a Laplace
-approximation), kept within 0.01 and 6, and where s is learned, it is every fifth iteration the best
-of a grid under the Dirichlet-multinomial likelihood of all workers' counts and a log-normal prior
-around 6.
+Hyperparameters come from the labels. Given expected counts, c and b take Newton steps on the
+penalised likelihood of (1), and v is the mean of b^2 plus the variance from the curvature (EM with
+a Laplace approximation), kept between 0.01 and 6. Where s is learned, every fifth iteration chooses
+the best of a grid under the Dirichlet-multinomial likelihood of all workers' counts and a
+log-normal prior around 6.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from jaxtyping import Float, Int
 from scipy.special import expit, gammaln, logit
 
 from bayescrowd.aggregation.em import floored_log
-from bayescrowd.aggregation.shrunken.baselines import is_right
-from bayescrowd.aggregation.shrunken.rows import Counted, Fit, by_class, log_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.shrunken.base import Counted, Fit, by_class, is_right, log_rows
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Positive
 
@@ -42,41 +41,45 @@ __all__ = [
     "AbilityBase",
     "EmpiricalBayesModel",
     "ability_rows",
+    "choose_strength",
     "implied_rows",
     "row_evidence",
 ]
 
 STRENGTHS = (*(2.0**e for e in range(-1, 8)), np.inf)
-"""Pseudo-labels to choose from."""
+"""Strengths to choose from, in pseudo-labels."""
 
 FIRST_STRENGTH = 4.0
-"""Before the first choice."""
+"""Strength before the first choice, where it is learned."""
+
+USUAL_STRENGTH = 6.0
+"""Median of the log-normal prior of a strength that is learned."""
 
 STRENGTH_INTERVAL = 5
-"""The strength is chosen anew in every fifth iteration, where it is learned.
+"""EM chooses the strength again after this many iterations, where it is learned."""
 
-`implied_rows` makes as many updates from the counts alone, the last of which chooses it.
-"""
+IMPLIED_UPDATES = 5
+"""Updates of the abilities from given classes, before the strength is chosen once."""
 
 VARIANCE_BOUNDS = (0.01, 6.0)
-"""Of the abilities, in squared logits."""
+"""Smallest and largest variance of the abilities, in squared logits."""
 
 
 class AbilityBase(NamedTuple):
     """Parameters of equations 1 and 2."""
 
     intercept: Float[np.ndarray, " state"]
-    """Log odds of a right answer by a worker of middling ability (c)."""
+    """Log odds that a worker of average ability answers correctly (c)."""
     ability: Float[np.ndarray, " worker"]
-    """Of each worker, in logits (b)."""
+    """Ability of each worker, in logits (b)."""
     variance: float
-    """Of the abilities (v)."""
+    """Variance of the abilities (v)."""
     wrong: Float[np.ndarray, "cls state"]
-    """Share of each answer among the crowd's wrong ones (o); zero at the right one."""
+    """Share of each answer among the crowd's wrong answers (o); zero for the right answer."""
     strength: float
-    """Pseudo-labels of the base in each row (s)."""
-    age: int
-    """Iterations so far."""
+    """Pseudo-labels that the base is worth in each row (s)."""
+    n_updates: int
+    """Number of updates so far."""
 
     def rows(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
@@ -88,37 +91,44 @@ class AbilityBase(NamedTuple):
 
 
 class EmpiricalBayesModel(NamedTuple):
-    """The model; see the module."""
+    """The model of this module."""
 
     n_levels: int = 1
-    """Levels of difficulty."""
+    """Number of levels of difficulty."""
     strength: Positive | Literal["learned"] = "learned"
-    """Pseudo-labels of the base in each row."""
+    """Pseudo-labels that the base is worth in each row."""
 
     def base(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol state"],
         previous: AbilityBase | None,
     ) -> AbilityBase:
-        """Newton steps for abilities, the crowd's errors, and now and then the strength."""
-        right_counts = np.where(
-            is_right(symbols.label, symbols.n_classes, counts.shape[1]), counts, 0
-        )
-        right, total = symbols.by_worker(right_counts), symbols.by_worker(counts)
+        """The next update; a learned strength is chosen again every `STRENGTH_INTERVAL` of them."""
+        base = self.update(pairs, counts, previous)
+        if self.strength == "learned" and base.n_updates % STRENGTH_INTERVAL == 0:
+            base = choose_strength(base, pairs, counts)
+        return base
+
+    def update(
+        self,
+        pairs: WorkerLabelPairs,
+        counts: Float[np.ndarray, "symbol state"],
+        previous: AbilityBase | None,
+    ) -> AbilityBase:
+        """Newton steps for the abilities, and the crowd's errors; the strength stays."""
+        right_counts = np.where(is_right(pairs.label, pairs.n_classes, counts.shape[1]), counts, 0)
+        right, total = pairs.by_worker(right_counts), pairs.by_worker(counts)
         if previous is None:
-            previous = self._first_base(right, total, symbols.n_classes)
+            previous = self._first_base(right, total, pairs.n_classes)
         intercept, ability, variance = _abilities(right, total, previous)
-        base = previous._replace(
+        return previous._replace(
             intercept=intercept,
             ability=ability,
             variance=variance,
-            wrong=_wrong_answers(symbols, counts),
-            age=previous.age + 1,
+            wrong=_wrong_answers(pairs, counts),
+            n_updates=previous.n_updates + 1,
         )
-        if self.strength == "learned" and base.age % STRENGTH_INTERVAL == 0:
-            base = base._replace(strength=_best_strength(base, symbols, counts, total))
-        return base
 
     def _first_base(
         self,
@@ -133,15 +143,31 @@ class EmpiricalBayesModel(NamedTuple):
             variance=1.0,
             wrong=np.zeros((n_classes, right.shape[1])),
             strength=FIRST_STRENGTH if self.strength == "learned" else float(self.strength),
-            age=0,
+            n_updates=0,
         )
 
 
-def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
-    """The rows of a fit with a state per class: wrong answers not given are shared as the crowd's.
+def choose_strength(
+    base: AbilityBase, pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol state"]
+) -> AbilityBase:
+    """The base with the best strength of the grid, given expected counts."""
+    rows, totals = base.rows(pairs.worker, pairs.label), pairs.by_worker(counts)
+    scores = [
+        row_evidence(counts, totals, rows, strength)
+        # inf has the prior of the value that would come next in the grid.
+        - 0.5 * np.log(min(strength, 2 * STRENGTHS[-2]) / USUAL_STRENGTH) ** 2
+        for strength in STRENGTHS
+    ]
+    return base._replace(strength=STRENGTHS[int(np.argmax(scores))])
+
+
+def ability_rows(pairs: WorkerLabelPairs, found: Counted) -> SparseRows:
+    """The rows of a fit with one state per class.
+
+    Wrong answers that a worker has not given are as probable as the crowd's errors make them.
 
     Args:
-        symbols: the pairs of the fit's labels.
+        pairs: the pairs (worker, label) of the fit.
         found: the fit, whose base is an `AbilityBase`.
     """
     base = found.base
@@ -151,9 +177,9 @@ def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
         share = base.strength / (found.totals + base.strength)
     right = expit(base.intercept + base.ability[:, None])
     strange = expit(base.intercept)
-    log_seen = log_rows(base, found.counts, found.totals, symbols.worker, symbols.label)
+    log_seen = log_rows(base, found.counts, found.totals, pairs.worker, pairs.label)
     return SparseRows(
-        symbols.keys,
+        pairs.keys,
         log_seen,
         scale=share * (1 - right),
         base=base.wrong.T,
@@ -162,21 +188,21 @@ def ability_rows(symbols: Symbols, found: Counted) -> SparseRows:
     )
 
 
-def implied_rows(symbols: Symbols, posterior: Float[np.ndarray, "item cls"]) -> Fit:
-    """Workers' rows, pooled by ability, that given classes of the tasks imply."""
-    counts = symbols.incidence(posterior.shape[1]).counts(posterior)[: len(symbols)]
+def implied_rows(pairs: WorkerLabelPairs, posterior: Float[np.ndarray, "item cls"]) -> Fit:
+    """The rows of workers, pooled by ability, that given classes of the tasks imply."""
+    counts = pairs.incidence(posterior.shape[1]).counts(posterior)[: len(pairs)]
     model = EmpiricalBayesModel()
-    base = None
-    for _ in range(STRENGTH_INTERVAL):
-        base = model.base(symbols, counts, base)
-    assert base is not None  # one update at least
+    base = model.update(pairs, counts, None)
+    for _ in range(IMPLIED_UPDATES - 1):
+        base = model.update(pairs, counts, base)
+    base = choose_strength(base, pairs, counts)
     share = posterior.mean(axis=0)
     return Fit(
         base=base,
         counts=counts,
-        totals=symbols.by_worker(counts),
+        totals=pairs.by_worker(counts),
         log_prior=np.log(np.maximum(share, np.finfo(float).tiny)),
-        posterior=by_class(posterior, symbols.n_classes),
+        posterior=by_class(posterior, pairs.n_classes),
         trace=np.empty(0),
         converged=True,
     )
@@ -203,7 +229,7 @@ def _abilities(
 ) -> tuple[Float[np.ndarray, " state"], Float[np.ndarray, " worker"], float]:
     """Two Newton steps for each of b and c, then v."""
     intercept, ability, variance = start.intercept, start.ability, start.variance
-    # einsum, since NumPy's sum is slow where one axis is as short as that of states.
+    # einsum, because NumPy's sum is slow where one axis is as short as that of the states.
     n_right, n_right_c = np.einsum("ws->w", right), np.einsum("ws->s", right)
     for _ in range(2):
         chance = expit(intercept + ability[:, None])
@@ -213,7 +239,7 @@ def _abilities(
         ability = ability + np.clip(slope / curvature, -1, 1)
         chance = expit(intercept + ability[:, None])
         expected = total * chance
-        # A pseudo-label, half right: an answer that nobody contradicts has finite odds.
+        # Half a right pseudo-label, half a wrong one: without errors the odds would be infinite.
         slope_c = n_right_c - np.einsum("ws->s", expected) + 0.5 - expit(intercept)
         curvature_c = np.einsum("ws,ws->s", expected, 1 - chance) + 0.25
         intercept = intercept + np.clip(slope_c / curvature_c, -1, 1)
@@ -223,25 +249,9 @@ def _abilities(
 
 
 def _wrong_answers(
-    symbols: Symbols, counts: Float[np.ndarray, "symbol state"]
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol state"]
 ) -> Float[np.ndarray, "cls state"]:
-    crowd = symbols.by_label(counts) + 1.0 / symbols.n_classes
+    crowd = pairs.by_label(counts) + 1.0 / pairs.n_classes
     n_classes, n_states = crowd.shape
     crowd[np.arange(n_states) % n_classes, np.arange(n_states)] = 0.0
     return crowd / crowd.sum(axis=0)
-
-
-def _best_strength(
-    base: AbilityBase,
-    symbols: Symbols,
-    counts: Float[np.ndarray, "symbol state"],
-    total: Float[np.ndarray, "worker state"],
-) -> float:
-    rows = base.rows(symbols.worker, symbols.label)
-    scores = [
-        row_evidence(counts, total, rows, strength)
-        # inf stands where the grid would go on
-        - 0.5 * np.log(min(strength, 2 * STRENGTHS[-2]) / 6) ** 2
-        for strength in STRENGTHS
-    ]
-    return STRENGTHS[int(np.argmax(scores))]

@@ -1,8 +1,8 @@
-"""What the estimators of `rows.py` share: memory that grows with the labels.
+"""What the estimators with a base share: memory that grows with the labels only.
 
-Their workers' matrices are known by a base and the counts of the pairs (worker, label) that occur.
-Where no closed form is known for such rows, the workers' quality takes whole matrices a block of
-workers at a time.
+A base and the counts of the pairs (worker, label) that occur determine the workers' matrices. Where
+no closed form is known for such rows, the quality of workers is computed from whole matrices, one
+block of workers at a time.
 """
 
 from __future__ import annotations
@@ -14,44 +14,29 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator
-from bayescrowd.aggregation.shrunken.rows import (
-    Base,
-    ClassPrior,
-    Counted,
-    RowModel,
-    by_class,
-    fit_rows,
-    log_rows,
-    log_rows_of_new,
-    state_posterior,
-)
+from bayescrowd.aggregation.shrunken.base import Base, Counted, log_rows_at
+from bayescrowd.aggregation.shrunken.rows import ClassPrior, RowModel, fit_rows
 from bayescrowd.aggregation.votes import vote_shares, with_known
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import WorkerRows, find_pairs
 from bayescrowd.data.annotations import Annotations
 
-__all__ = [
-    "CompactAggregation",
-    "ModelRows",
-    "RowAggregator",
-    "RowModelAggregator",
-    "posterior_of_new",
-]
+__all__ = ["CompactAggregation", "ModelRows", "RowAggregator", "RowModelAggregator"]
 
 
 class CompactAggregation(NamedTuple):
-    """What a method finds out, the workers' matrices in compact form."""
+    """What a method finds out, with the workers' matrices in compact form."""
 
     posterior: Float[np.ndarray, "item cls"]
     """P(class) of each task."""
     priors: Float[np.ndarray, " cls"]
     """P(class) before seeing labels."""
     base: Base
-    """What the workers' rows are pulled toward, a state per class."""
+    """What the workers' rows are pulled toward, with one state per class."""
     counts: Float[np.ndarray, "symbol cls"]
     """Expected counts of the pairs that occur."""
     totals: Float[np.ndarray, "worker cls"]
-    """Their sums by worker."""
+    """Sums of the counts by worker."""
     log_likelihood: float
     """log P(labels) under priors and rows, nats."""
     trace: Float[np.ndarray, " iteration"]
@@ -61,24 +46,24 @@ class CompactAggregation(NamedTuple):
 
 
 class RowAggregator(Aggregator):
-    """Base of the estimators of `rows.py`."""
+    """Base class of the estimators whose rows are pulled toward a base."""
 
     @abstractmethod
-    def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
+    def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         """Find the classes."""
 
-    def _worker_rows(self, symbols: Symbols, found: CompactAggregation) -> WorkerRows:
+    def _worker_rows(self, pairs: WorkerLabelPairs, found: CompactAggregation) -> WorkerRows:
         """The rows of all pairs of a worker and a label."""
-        return ModelRows(symbols, found)
+        return ModelRows(pairs, found)
 
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
-        symbols = Symbols(ann, fixed)
-        found = self._compact(symbols, ann)
+        pairs = WorkerLabelPairs(ann, fixed)
+        found = self._compact(pairs, ann)
         return Aggregation(
             found.posterior,
             found.priors,
-            self._worker_rows(symbols, found),
-            symbols,
+            self._worker_rows(pairs, found),
+            pairs,
             found.counts,
             found.log_likelihood,
             found.trace,
@@ -87,47 +72,45 @@ class RowAggregator(Aggregator):
 
 
 class ModelRows(WorkerRows):
-    """Rows by equation 1 of `rows.py`, from the base and the counts beside it."""
+    """Rows by equation 1 of `base.py`, from a base and counts."""
 
-    def __init__(self, symbols: Symbols, found: Counted) -> None:
-        self._keys, self.n_workers = symbols.keys, symbols.n_workers
-        self._base, self._counts, self._totals = found.base, found.counts, found.totals
-        label = np.arange(symbols.n_classes)
+    def __init__(self, pairs: WorkerLabelPairs, found: Counted) -> None:
+        self._keys, self.n_workers, self._found = pairs.keys, pairs.n_workers, found
+        label = np.arange(pairs.n_classes)
         self.stranger = found.base.rows(np.full_like(label, -1), label).T
 
     def at(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair cls"]:
-        """Equation 1; a stranger has the base of strangers."""
+        """Equation 1; a new worker has the base of new workers."""
         place = find_pairs(self._keys, self.n_classes, worker, label)
-        counts = np.where(place[:, None] >= 0, self._counts[place], 0.0)
-        return np.exp(log_rows(self._base, counts, self._totals, worker, label))
+        return np.exp(log_rows_at(self._found, place, worker, label))
 
     def rename_classes(self, hidden: Int[np.ndarray, " cls"]) -> WorkerRows:
-        """Models with a base start from the votes, which name the classes."""
-        raise ValueError("the votes have named the classes")
+        """Not possible: EM starts from the votes, which name the classes."""
+        raise ValueError("the classes are named by the votes and cannot be renamed")
 
 
 class RowModelAggregator(RowAggregator):
-    """Base of the estimators that fit one model with a state per class."""
+    """Base class of the estimators that fit one model with one state per class."""
 
     prior: ClassPrior
 
     @abstractmethod
     def _model(self) -> RowModel:
-        """The model, its parameters checked."""
+        """The model to fit."""
 
     @abstractmethod
     def _keep(self, base: Any, ann: Annotations) -> None:
-        """Set the attributes that are the model's own."""
+        """Set the fitted attributes that only this model has."""
 
-    def _compact(self, symbols: Symbols, ann: Annotations) -> CompactAggregation:
+    def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         model = self._model()
         fit = fit_rows(
             model,
-            symbols,
-            symbols.incidence(ann.n_classes),
-            vote_shares(ann, symbols.fixed),
+            pairs,
+            pairs.incidence(ann.n_classes),
+            vote_shares(ann, pairs.fixed),
             prior=self.prior,
             n_iter=self.n_iter,
             tol=self.tol,
@@ -135,7 +118,7 @@ class RowModelAggregator(RowAggregator):
         self._keep(fit.base, ann)
         priors = np.exp(fit.log_prior)
         found = CompactAggregation(
-            posterior=with_known(fit.posterior, symbols.fixed),
+            posterior=with_known(fit.posterior, pairs.fixed),
             priors=priors / priors.sum(),
             base=fit.base,
             counts=fit.counts,
@@ -146,23 +129,3 @@ class RowModelAggregator(RowAggregator):
         )
         self._found = found._replace(posterior=found.posterior[:0].copy())
         return found
-
-
-def posterior_of_new(
-    fit: Counted,
-    log_prior: Float[np.ndarray, " state"],
-    symbols: Symbols,
-    new: Symbols,
-    known: Int[np.ndarray, " worker"],
-) -> Float[np.ndarray, "item cls"]:
-    """P(class) of new tasks under a fit.
-
-    Args:
-        fit: the fit.
-        log_prior: log P(state).
-        symbols: the pairs of its labels.
-        new: the pairs of the new ones.
-        known: each new worker's place in the fit, -1 if unseen.
-    """
-    posterior = state_posterior(new, log_rows_of_new(fit, symbols, new, known), log_prior)
-    return by_class(posterior, new.n_classes)

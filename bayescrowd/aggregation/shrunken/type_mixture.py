@@ -1,21 +1,21 @@
-"""Worker types: Dawid–Skene in which each worker is of one of a few kinds.
+"""Worker types: Dawid–Skene in which each worker belongs to one of a few types.
 
-Worker w is of type g with probability rho_g; a type has a confusion matrix T_g, and a worker's own
-rows scatter around those of the type,
+Worker w belongs to type g with probability rho_g; a type has a confusion matrix T_g, and a worker's
+own rows scatter around those of the type,
 
     pi_wk ~ Dirichlet(s T_gk).
 
-One matrix per type is learned from all its members, so that a spammer or a careless worker is
-recognised after few labels. Given expected counts n_wkl of the workers' labels, EM takes
+The matrix of a type is learned from all its members, so that a spammer or a careless worker is
+recognised after few labels. Given expected counts n_wkl of the workers' labels, EM computes
 
     r_wg  proportional to  rho_g prod_k DirichletMultinomial(n_wk | s T_gk)                    (1)
     rho_g = mean of r_wg over workers, with one pseudo-worker per type                         (2)
     T_gk  proportional to  sum_w r_wg n_wk + the crowd's row                                   (3)
 
-and the base of w's rows is the mean of the types' matrices, sum_g r_wg T_g (`rows.py`). (3)
-leaves out the shrinkage that a Dirichlet-multinomial's mean has; with the few pseudo-labels of s
-and the many labels of a type it is small. Types start as bands of agreement with the votes, each
-with the same number of labels.
+and the base of w's rows is the mean of the types' matrices, sum_g r_wg T_g (`base.py`). (3) leaves
+out the shrinkage of a Dirichlet-multinomial mean, which is small because s is few pseudo-labels and
+a type has many labels. Types start as bands of agreement with the votes, with equally many labels
+in each.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import gammaln, softmax
 
-from bayescrowd.aggregation.shrunken.baselines import is_right
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.shrunken.base import is_right
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.checks.parameters import Count
 
 __all__ = ["TypeBase", "WorkerTypesModel"]
 
 SHRINKAGE = 4.0
-"""Pseudo-labels at the crowd's agreement when workers are first put in order."""
+"""Pseudo-labels at the crowd's agreement in the first ordering of the workers."""
 
-SAME = 9
-"""Decimals to which two workers' agreement is the same: the order of ids must not part them."""
+AGREEMENT_DECIMALS = 9
+"""Workers whose agreement is equal to this many decimals are tied, whatever their ids."""
 
 
 class TypeBase(NamedTuple):
@@ -45,16 +45,16 @@ class TypeBase(NamedTuple):
     matrices: Float[np.ndarray, "type cls state"]
     """P(label | state) of each type (T)."""
     share: Float[np.ndarray, " type"]
-    """Share of the workers of each type (rho)."""
+    """Share of the workers who belong to each type (rho)."""
     membership: Float[np.ndarray, "worker type"]
     """P(type) of each worker (r)."""
     strength: float
-    """Pseudo-labels of the type in each row of a worker (s)."""
+    """Pseudo-labels that the type is worth in each row of a worker (s)."""
 
     def rows(
         self, worker: Int[np.ndarray, " pair"], label: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, "pair state"]:
-        """Mean of the types' probabilities of the label."""
+        """Mean over types of the probability of the label."""
         membership = np.concatenate([self.membership, self.share[None]])[worker]
         rows = np.zeros((len(worker), self.matrices.shape[2]))
         for of_type, matrix in zip(membership.T, self.matrices, strict=True):
@@ -63,51 +63,51 @@ class TypeBase(NamedTuple):
 
 
 class WorkerTypesModel(NamedTuple):
-    """The model; see the module."""
+    """The model of this module."""
 
     n_types: Count = 3
     """Number of types."""
     strength: float = 8.0
-    """Pseudo-labels of the type in each row of a worker."""
+    """Pseudo-labels that the type is worth in each row of a worker."""
     n_levels: int = 1
-    """Levels of difficulty."""
+    """Number of levels of difficulty."""
 
     def base(
         self,
-        symbols: Symbols,
+        pairs: WorkerLabelPairs,
         counts: Float[np.ndarray, "symbol state"],
         previous: TypeBase | None,
     ) -> TypeBase:
         """Equations 1 to 3."""
-        total = symbols.by_worker(counts)
+        total = pairs.by_worker(counts)
         if previous is None:
-            membership = _first_membership(symbols, counts, total, self.n_types)
+            membership = _first_membership(pairs, counts, total, self.n_types)
         else:
-            membership = _membership(symbols, counts, total, previous)
+            membership = _membership(pairs, counts, total, previous)
         active = total.sum(axis=1) > 0
         share = membership[active].sum(axis=0) + 1
         share /= share.sum()
-        crowd = symbols.by_label(counts) + 1.0 / symbols.n_classes
+        crowd = pairs.by_label(counts) + 1.0 / pairs.n_classes
         crowd /= crowd.sum(axis=0)
-        of_symbol = membership[symbols.worker]
-        matrices = np.stack([symbols.by_label(counts * r[:, None]) + crowd for r in of_symbol.T])
+        of_symbol = membership[pairs.worker]
+        matrices = np.stack([pairs.by_label(counts * r[:, None]) + crowd for r in of_symbol.T])
         matrices /= matrices.sum(axis=1, keepdims=True)
         membership = np.where(active[:, None], membership, share)
         return TypeBase(matrices, share, membership, self.strength)
 
 
 def _first_membership(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol state"],
     total: Float[np.ndarray, "worker state"],
     n_types: int,
 ) -> Float[np.ndarray, "worker type"]:
-    """Soft bands of agreement; workers who agree as often share their place in the order."""
-    right = np.where(is_right(symbols.label, symbols.n_classes, counts.shape[1]), counts, 0.0)
-    n_right, n_labels = symbols.by_worker(right).sum(axis=1), total.sum(axis=1)
+    """Soft bands of agreement; workers who agree equally often have the same rank."""
+    right = np.where(is_right(pairs.label, pairs.n_classes, counts.shape[1]), counts, 0.0)
+    n_right, n_labels = pairs.by_worker(right).sum(axis=1), total.sum(axis=1)
     mean = n_right.sum() / n_labels.sum()
     agreement = (n_right + SHRINKAGE * mean) / (n_labels + SHRINKAGE)
-    _, rank = np.unique(agreement.round(SAME), return_inverse=True)
+    _, rank = np.unique(agreement.round(AGREEMENT_DECIMALS), return_inverse=True)
     labels_at = np.bincount(rank, n_labels)
     place = ((np.cumsum(labels_at) - 0.5 * labels_at) / labels_at.sum())[rank]
     centres = (np.arange(n_types) + 0.5) / n_types
@@ -116,15 +116,15 @@ def _first_membership(
 
 
 def _membership(
-    symbols: Symbols,
+    pairs: WorkerLabelPairs,
     counts: Float[np.ndarray, "symbol state"],
     total: Float[np.ndarray, "worker state"],
     previous: TypeBase,
 ) -> Float[np.ndarray, "worker type"]:
-    """Equation 1; what does not depend on the type is left out."""
+    """Equation 1, without the factors that do not depend on the type."""
     scores = np.empty((len(total), len(previous.share)))
     for g, matrix in enumerate(previous.matrices):
-        pseudo = np.maximum(previous.strength * matrix[symbols.label], np.finfo(float).tiny)
+        pseudo = np.maximum(previous.strength * matrix[pairs.label], np.finfo(float).tiny)
         gain = (gammaln(counts + pseudo) - gammaln(pseudo)).sum(axis=1, keepdims=True)
-        scores[:, g] = symbols.by_worker(gain)[:, 0]
+        scores[:, g] = pairs.by_worker(gain)[:, 0]
     return softmax(scores + np.log(previous.share), axis=1)

@@ -1,6 +1,6 @@
 """Dawid–Skene EM in which each worker belongs to one of a few types.
 
-The model is in `type_mixture.py`; `rows.py` runs EM.
+The model is in `type_mixture.py`, the EM in `rows.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ class WorkerTypes(RowModelAggregator):
     Args:
         n_types: number of types.
         strength: pseudo-labels that the type is worth in each row of a worker.
-        prior: class prior 'learned', 'shares' (each class's share of the labels) or 'uniform'.
-        n_iter: most iterations.
-        tol: stop when no probability of a task changes by this much; 0 runs n_iter.
-        seed: decides ties.
+        prior: class prior: 'learned', 'shares' (the share of each class among the labels) or
+            'uniform'.
+        n_iter: largest number of iterations.
+        tol: stop when every probability of a task changes by less than this; 0 runs n_iter.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
-        types_: P(observed | true) of each type, indexed (type, true); from the type whose workers
-            agree least with the votes at the start.
+        types_: P(observed | true) of each type, indexed (type, true); the first type is the one
+            whose workers agree least with the votes at the start.
         membership_: P(type) of each worker, workers x types.
         trace_: log-likelihood after each iteration, nats; it may fall.
 

@@ -1,6 +1,6 @@
 """Confusion matrices by the method of moments: algorithm 1 of Zhang, Chen, Zhou and Jordan (2014).
 
-The formulas and the departures from the paper stand in `estimator.py`, which runs EM from them.
+The formulas and the departures from the paper are in `estimator.py`, which runs EM from the result.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from bayescrowd.data.annotations import Annotations
 __all__ = ["DegenerateMoments", "SpectralStart", "spectral_start"]
 
 _MAX_CLASSES = 100
-"""Third moments have n_classes ** 3 entries, and the power method visits all of them per step."""
+"""Largest number of classes; each step of the power method reads n_classes ** 3 entries."""
 
 _MATRIX_TABLES = 4
-"""Tables of all workers' matrices that exist at the same time, by measurement."""
+"""Number of tables of all workers' matrices that are in memory at a time (measured)."""
 
 _SINGULAR = 1e-10
-"""Singular values below this share of the largest are zero."""
+"""Singular values below this fraction of the largest count as zero."""
 
 
 class SpectralStart(NamedTuple):
     """Where EM starts."""
 
     confusions: Float[np.ndarray, "worker cls observed"]
-    """P(observed | true) of each worker, no entry zero."""
+    """P(observed | true) of each worker, without zeros."""
     priors: Float[np.ndarray, " cls"]
     """P(class), the mean over the three views."""
 
@@ -52,7 +52,7 @@ def spectral_start(
     """Confusion matrices by the method of moments (algorithm 1).
 
     Args:
-        rng: starts of the power method.
+        rng: source of the starts of the power method.
         ann: the labels.
         groups: group 0, 1 or 2 of each worker.
         clip: lower threshold on the entries of the matrices.
@@ -64,11 +64,11 @@ def spectral_start(
     n_classes = ann.n_classes
     if n_classes > _MAX_CLASSES:
         raise DegenerateMoments(
-            f"third moments of {n_classes} classes are too large; at most {_MAX_CLASSES}"
+            f"third moments of {n_classes} classes are too large; expected at most {_MAX_CLASSES}"
         )
     votes = group_votes(ann, groups)
     if not all(vote.any() for vote in votes):
-        raise DegenerateMoments("three groups of workers with labels are needed")
+        raise DegenerateMoments("fewer than three groups of workers have labels")
     pair_moments = _pair_moments(votes)
     third_moment = _third_moment(votes)
     factors = [_factors_of_view(rng, c, pair_moments, third_moment) for c in range(N_GROUPS)]
@@ -76,7 +76,7 @@ def spectral_start(
     check_fits(
         _MATRIX_TABLES * 8.0 * ann.n_workers * n_classes**2,
         f"starting matrices of {ann.n_workers:,} workers and {n_classes:,} classes",
-        "DawidSkene starts from votes and needs no table of them",
+        "DawidSkene starts from votes and does without a table of them",
     )
     confusions = np.empty((ann.n_workers, n_classes, n_classes))
     for group in range(N_GROUPS):
@@ -87,7 +87,7 @@ def spectral_start(
         rest = sum(votes[other] for other in others)
         products = _labels_of(group, groups, ann).T @ rest / ann.n_tasks
         confusions[mine] = (products.reshape(-1, n_classes, n_classes) @ inverse)[mine]
-    # Per label of the worker, so that `clip` means the same for the busy and the rare.
+    # Per label of the worker, so that `clip` means the same for workers with many and few labels.
     share = np.maximum(ann.labels_per_worker, 1)[:, None, None] / ann.n_tasks
     clipped = np.maximum(confusions / share, clip)
     clipped /= clipped.sum(axis=1, keepdims=True)
@@ -109,7 +109,7 @@ def _labels_of(
 def _pair_moments(
     votes: list[Float[np.ndarray, "item cls"]],
 ) -> dict[tuple[int, int], Float[np.ndarray, "cls cls"]]:
-    """M_ab: mean over tasks of Z_a Z_b', for all a other than b."""
+    """M_ab, the mean over tasks of Z_a Z_b', for all a other than b."""
     return {
         (a, b): votes[a].T @ votes[b] / len(votes[a])
         for a in range(N_GROUPS)
@@ -131,7 +131,7 @@ def _factors_of_view(
     pair_moments: dict[tuple[int, int], Float[np.ndarray, "cls cls"]],
     third_moment: Float[np.ndarray, "cls cls cls"],
 ) -> tuple[Float[np.ndarray, "cls hidden"], Float[np.ndarray, " hidden"]]:
-    """C_c and w, the hidden classes in any order."""
+    """C_c and w, with the hidden classes in any order."""
     a, b = (group for group in range(N_GROUPS) if group != c)
     what = "the common votes of two groups"
     from_a = pair_moments[c, b] @ _inverse(pair_moments[a, b], what)  # eq. 2a
@@ -164,7 +164,7 @@ def _align(
     factors: list[tuple[Float[np.ndarray, "cls hidden"], Float[np.ndarray, " hidden"]]],
     pair_moments: dict[tuple[int, int], Float[np.ndarray, "cls cls"]],
 ) -> tuple[list[Float[np.ndarray, "cls hidden"]], Float[np.ndarray, " hidden"]]:
-    """Columns of all groups in one order, named so that most votes are right, and mean priors."""
+    """Columns of all groups in the order in which most votes are right, and the mean priors."""
     reference, reference_priors = factors[0]
     columns, priors = [reference], [reference_priors]
     inverse = _inverse((reference * reference_priors).T, "the votes of one group")

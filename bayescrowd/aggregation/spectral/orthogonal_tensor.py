@@ -34,9 +34,15 @@ def tensor_power(
 ) -> TensorFactors:
     """Robust eigenvectors of a nearly orthogonal symmetric tensor, by power steps and deflation.
 
-    Each eigenvector is the best of several runs of v <- T(I, v, v) / |T(I, v, v)| from random
-    starts, best by T(v, v, v); then values[h] v x v x v is taken off the tensor. Convergence is
-    quadratic: the steps are far more than it takes.
+    Each eigenvector is the best, by T(v, v, v), of several runs of v <- T(I, v, v) / |T(I, v, v)|
+    from random starts; then values[h] v x v x v is subtracted from the tensor. Convergence is
+    quadratic: the default number of steps is far more than it takes.
+
+    Args:
+        rng: source of the random starts.
+        tensor: the tensor.
+        n_restarts: number of runs for each eigenvector.
+        n_steps: largest number of steps of each run.
 
     Examples:
         >>> import numpy as np
@@ -68,7 +74,7 @@ def tensor_power(
 def symmetrise(
     tensor: Float[np.ndarray, "axis axis axis"],
 ) -> Float[np.ndarray, "axis axis axis"]:
-    """Mean over the six orders of the axes."""
+    """Mean over the six permutations of the axes."""
     turned = tensor + tensor.transpose(1, 2, 0) + tensor.transpose(2, 0, 1)
     return (turned + turned.transpose(1, 0, 2)) / 6
 

@@ -1,31 +1,31 @@
-"""A prior for confusion rows, learned from the crowd: for workers with few labels.
+"""A prior for the confusion rows of workers with few labels, learned from the crowd.
 
-A worker with nine labels does not determine a confusion matrix, and EM overstates how far such
-workers differ: the more freely their rows move, the surer the classes that moved them. How much a
-row may move is a property of the crowd, and its labels say what it is.
+Nine labels do not determine a confusion matrix, and EM overstates how much workers with few labels
+differ: the more freely their rows move, the more certain the classes that moved them. How far a row
+may move is a property of the crowd, which can be learned from its labels.
 
 *Where* a row is pulled. If every worker is right with probability p and errs evenly, two labels of
 a task agree with probability
 
     A = p^2 + (1 - p)^2 / (K - 1),    so that    p = (1 + sqrt((K - 1) (K A - 1))) / K,        (1)
 
-with A the share of pairs of labels of a task that agree: no class needs to be known. The base of
-every row is the mean of two matrices, the one of that accuracy and the identity. The latter keeps
-the classes apart where there are two labels per task, on which a matrix of accuracy p alone lets
-the class prior wander.
+where A is the share of agreeing pairs of labels, for which no class needs to be known. The base of
+every row is the mean of two matrices, that of accuracy p and the identity. The identity keeps the
+classes apart where there are two labels per task; with the matrix of accuracy p alone, the class
+prior would drift there.
 
 *How strongly*. Given the expected counts n of a fit, s is the best of a grid under the
 Dirichlet-multinomial density of all workers' rows,
 
     sum_wk log DM(n_wk; s B_k),    B_k: right with the share of right labels in n,             (2)
 
-and a log-normal prior around 6, which decides where labels are too few to say anything. The counts
-are those of a fit with s = 4, and (2) is asked once: further rounds were no better.
+and a log-normal prior around 6, which decides where there are too few labels to say anything. The
+counts are those of a fit with s = 4, and (2) is evaluated once: further rounds were no better.
 
 EM gets s - 1 pseudo-labels per row. It takes rows at their mode, which is closer to the counts than
-their mean (`smoothing.py`: a Dirichlet prior with parameters 1 + pseudo), but that argument does
-not say by how much, and one label is a choice: on simulated crowds s and s - 1 were equally good,
-s / 2 was worse than a vote with two classes, and on rte s had one error more of 800.
+their mean (`smoothing.py`: a Dirichlet prior with parameters 1 + pseudo). That argument does not
+say by how much, and one label is a choice: on simulated crowds s and s - 1 were equally good, s / 2
+was worse than a vote with two classes, and on rte s had one more error in 800.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import numpy as np
 from jaxtyping import Float
 
 from bayescrowd.aggregation.dawid_skene import DawidSkene
-from bayescrowd.aggregation.shrunken.ability import row_evidence
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.shrunken.ability import USUAL_STRENGTH, row_evidence
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 
 __all__ = [
@@ -50,21 +50,18 @@ __all__ = [
 ]
 
 STRENGTHS = (2.0, 4.0, 8.0, 16.0)
-"""Values of s to choose from. With the last, workers of ten labels vote with equal weights."""
+"""Values of s to choose from. With the last, workers with ten labels vote with equal weights."""
 
 FIRST_PSEUDO_COUNTS = 3.0
-"""Of the fit whose counts decide."""
-
-USUAL_STRENGTH = 6.0
-"""Median of the prior of s, as in `empirical_bayes.py`."""
+"""Pseudo-labels per row of the fit whose counts determine s."""
 
 
 class PulledDawidSkene(DawidSkene):
-    """`DawidSkene` whose rows are pulled toward given ones.
+    """`DawidSkene` with rows that are pulled toward a given base.
 
     Args:
-        base: where a row's pseudo-counts go, one row per class.
-        parameters: of `DawidSkene`; `smoothing` has no effect.
+        base: distribution of the pseudo-counts of each row, one row per class.
+        parameters: parameters of `DawidSkene`; `smoothing` has no effect.
     """
 
     def __init__(self, base: Float[np.ndarray, "cls observed"], **parameters: Any) -> None:
@@ -79,7 +76,7 @@ class PulledDawidSkene(DawidSkene):
 
 
 def prior_rows(ann: Annotations) -> Float[np.ndarray, "cls observed"]:
-    """Where rows are pulled: half to the right answer, half to the crowd's accuracy.
+    """The base of all rows: half the right answer, half the matrix of the crowd's accuracy.
 
     Examples:
         >>> import bayescrowd as bc
@@ -93,7 +90,7 @@ def prior_rows(ann: Annotations) -> Float[np.ndarray, "cls observed"]:
 
 
 def crowd_accuracy(ann: Annotations) -> float:
-    """Equation 1; one where no task has two labels, which nobody contradicts.
+    """Equation 1; one if no task has two labels, so that nobody is contradicted.
 
     Examples:
         >>> import bayescrowd as bc
@@ -125,24 +122,26 @@ def accuracy_rows(accuracy: float, n_classes: int) -> Float[np.ndarray, "cls obs
     return rows
 
 
-def learned_pseudo_counts(symbols: Symbols, counts: Float[np.ndarray, "symbol cls"]) -> float:
-    """Pseudo-labels per row, s - 1 with s by equation 2.
+def learned_pseudo_counts(
+    pairs: WorkerLabelPairs, counts: Float[np.ndarray, "symbol cls"]
+) -> float:
+    """Pseudo-labels per row: s - 1, with s by equation 2.
 
     Args:
-        symbols: the pairs of a worker and a label that occur.
+        pairs: the pairs of a worker and a label that occur.
         counts: expected number of labels of each pair on tasks of each class.
 
     Examples:
         >>> import numpy as np
         >>> import bayescrowd as bc
         >>> matrix = [list("aab")] * 9 + [list("bba")] * 9  # two always right, one always wrong
-        >>> symbols = Symbols(bc.Annotations.from_matrix(matrix))
-        >>> learned_pseudo_counts(symbols, 9.0 * np.array([[1, 0], [0, 1]] * 2 + [[0, 1], [1, 0]]))
+        >>> pairs = WorkerLabelPairs(bc.Annotations.from_matrix(matrix))
+        >>> learned_pseudo_counts(pairs, 9.0 * np.array([[1, 0], [0, 1]] * 2 + [[0, 1], [1, 0]]))
         1.0
     """
-    right = counts[np.arange(len(symbols)), symbols.label].sum()
-    rows = accuracy_rows(float(right / counts.sum()), symbols.n_classes).T[symbols.label]
-    totals = symbols.by_worker(counts)
+    right = counts[np.arange(len(pairs)), pairs.label].sum()
+    rows = accuracy_rows(float(right / counts.sum()), pairs.n_classes).T[pairs.label]
+    totals = pairs.by_worker(counts)
     scores = [
         row_evidence(counts, totals, rows, strength) - 0.5 * np.log(strength / USUAL_STRENGTH) ** 2
         for strength in STRENGTHS

@@ -1,15 +1,16 @@
-"""Three groups of workers, drawn at random and yet the same under any ids.
+"""Three random groups of workers that do not depend on ids.
 
 The method of moments (`estimator.py`) needs three groups of workers with about equally many labels.
-A draw that went by the workers' order or names would give another answer when ids change. Here
-random numbers are dealt to workers by rank: by how many labels they gave, then by fingerprints
-(`task_sample.py`) that do not change when rows are shuffled or tasks, workers and classes renamed.
+If the draw depended on the order or the names of workers, the answer would change with the ids.
+Here random numbers are assigned to workers by rank: by the number of their labels, then by
+fingerprints (`task_sample.py`) that do not change when rows are shuffled or when tasks, workers and
+classes are renamed.
 
-Workers of the same fingerprint are of two sorts. *Copies* gave the same labels to the same tasks;
-they may go to different groups, and whichever copy goes where, the groups' votes are the same.
-Others look alike because the crowd is symmetric: a renaming of the tasks turns one into the other.
-Their order is settled by nothing in the data, so that they have to stay together. A *unit* is what
-stays together: workers of the same fingerprint, of each set of copies one.
+There are two kinds of workers with the same fingerprint. *Copies* gave the same labels to the same
+tasks. They may go to different groups, and whichever copy goes where, the votes of the groups are
+the same. Other workers look alike because the crowd is symmetric: renaming the tasks turns one into
+the other. Nothing in the data determines their order, so they have to stay together. A *unit* is a
+set of workers who stay together: workers with the same fingerprint, one of each set of copies.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bayescrowd.data.annotations import Annotations
 __all__ = ["N_GROUPS", "given_groups", "group_votes", "random_groups", "worker_units"]
 
 N_GROUPS = 3
+"""Number of groups, which are the three views of the truth."""
 
 
 def worker_units(
@@ -36,7 +38,7 @@ def worker_units(
 
     Args:
         ann: the labels.
-        fingerprints: of the workers, see `task_sample.fingerprints`.
+        fingerprints: fingerprints of the workers; see `task_sample.fingerprints`.
 
     Examples:
         >>> import bayescrowd as bc
@@ -68,11 +70,11 @@ def random_groups(
 ) -> Int[np.ndarray, " worker"]:
     """Three random groups of workers with about equally many labels.
 
-    Each three neighbours in the rank of units are drawn into different groups.
+    Every three units of neighbouring ranks go to different groups.
 
     Args:
-        rng: the draw.
-        units: of the workers, see `worker_units`.
+        rng: source of the draws.
+        units: units of the workers; see `worker_units`.
 
     Examples:
         >>> import numpy as np

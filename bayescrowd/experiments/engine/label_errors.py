@@ -11,7 +11,7 @@ from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.dataset import Dataset
 from bayescrowd.datasets.registry import load_dataset
-from bayescrowd.estimator import ignore_not_converged
+from bayescrowd.iteration import ignore_not_converged
 from bayescrowd.metrics import error_rate
 
 __all__ = ["CROWDS", "Crowd", "fitted_probas", "label_error", "loaded_crowd"]

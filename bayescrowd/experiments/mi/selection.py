@@ -25,10 +25,8 @@ from bayescrowd.aggregation.spectral.estimator import SpectralDawidSkene
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.experiments.engine.label_errors import CROWDS, fitted_probas, loaded_crowd
 from bayescrowd.metrics import error_rate
-from bayescrowd.selection.workers.mutual_information import (
-    MutualInformationSelector,
-    supervised_ranking,
-)
+from bayescrowd.selection.workers.curve import supervised_ranking
+from bayescrowd.selection.workers.mutual_information import MutualInformationSelector
 
 __all__ = [
     "AUTHORS_N_SCORED",

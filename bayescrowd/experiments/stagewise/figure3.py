@@ -15,7 +15,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bayescrowd.data.features import as_feature_table
-from bayescrowd.estimator import ignore_not_converged
 from bayescrowd.experiments.engine.experiment import (
     Cell,
     CellId,
@@ -31,6 +30,7 @@ from bayescrowd.experiments.stagewise.crowds import (
     stagewise_em,
     true_model,
 )
+from bayescrowd.iteration import ignore_not_converged
 from bayescrowd.mixture.pair_information import PairInformation
 
 __all__ = ["EXPERIMENT", "N_ITER"]

@@ -17,7 +17,6 @@ from bayescrowd import simulate
 from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.majority import MajorityVote
 from bayescrowd.aggregation.protocol import Aggregator
-from bayescrowd.estimator import ignore_not_converged
 from bayescrowd.experiments.engine.experiment import (
     Cell,
     CellId,
@@ -29,6 +28,7 @@ from bayescrowd.experiments.engine.experiment import (
 from bayescrowd.experiments.engine.outcome import Outcome
 from bayescrowd.experiments.spectral.table1 import METHODS as OPT_DS
 from bayescrowd.experiments.stagewise.crowds import percent_wrong, stagewise_em, true_model
+from bayescrowd.iteration import ignore_not_converged
 from bayescrowd.mixture.stagewise_estimator import StagewiseEM
 
 __all__ = ["ALPHAS", "EXPERIMENT", "METHODS"]

@@ -1,12 +1,12 @@
-"""Ordinary feature selection on repeated judgements: the rivals of multi-selection.
+"""Ordinary feature selection on repeated judgements: the baselines of multi-selection.
 
 Sabato and Kalai, 'Feature multi-selection among subjective features' (ICML 2013), section 4. Both
-select greedily, forward, by the least-squares error on the training objects, and know nothing of
-internal variance: an attribute is never asked for more often than it was in training.
+select forward and greedily, by the least-squares error on the training objects, and ignore internal
+variance: an attribute is never asked for more often than in training.
 
-* `Averages`: the k judgements of an attribute are averaged, and attributes are selected, k
-  judgements at a time (the 'predictive' selection of Isola et al. 2011);
-* `Copies`: the k judgements are k features, selected one by one, in a fixed order.
+* `Averages`: the k judgements of an attribute are averaged, and attributes are selected with k
+  judgements each (the 'predictive' selection of Isola et al. 2011);
+* `Copies`: the k judgements are k features, which are selected one by one, in a fixed order.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["Averages", "Copies"]
 
 
 class _ByTrainingError(RegressorMixin, RepeatSelector):
-    """Greedy forward selection of features made of the judgements."""
+    """Greedy forward selection of features that are made of judgements."""
 
     average: Average = "mean"
-    score = RepeatSelector.score  # by object; scikit-learn's goes by place
+    score = RepeatSelector.score  # matches by object; scikit-learn's matches by position
 
     def __init__(
         self, budget: Positive = 30, *, costs: Costs = None, ridge: NonNegative = 0.0
@@ -39,7 +39,7 @@ class _ByTrainingError(RegressorMixin, RepeatSelector):
         self.ridge = ridge
 
     def _per_object(self, judgements: Judgements) -> Int[np.ndarray, " attribute"]:
-        """k, the number of judgements of each attribute that every object has."""
+        """The number of judgements of each attribute that every object has (k)."""
         least = judgements.counts.min(axis=0)
         if (least == 0).any():
             name = plain(judgements.attributes[int(np.argmin(least))])
@@ -54,8 +54,8 @@ class Averages(_ByTrainingError):
     """Greedy forward selection of attributes on averages of their judgements.
 
     Args:
-        budget: most judgements of an object, or what they may cost.
-        costs: of one judgement of each attribute; 1 if None.
+        budget: the largest number of judgements of an object, or the most that they may cost.
+        costs: cost of one judgement of each attribute; 1 if None.
         ridge: added to the attributes' variances, as a share of them, for the predictor.
 
     Attributes:
@@ -86,12 +86,12 @@ class Averages(_ByTrainingError):
 class Copies(_ByTrainingError):
     """Greedy forward selection of single judgements.
 
-    The copies of an attribute are taken in the order of the workers where these are named, else in
-    the order of the rows.
+    The copies of an attribute are in the order of the workers if these are named, else in the order
+    of the rows.
 
     Args:
-        budget: most judgements of an object, or what they may cost.
-        costs: of one judgement of each attribute; 1 if None.
+        budget: the largest number of judgements of an object, or the most that they may cost.
+        costs: cost of one judgement of each attribute; 1 if None.
         ridge: added to the attributes' variances, as a share of them, for the predictor.
 
     Attributes:

@@ -2,28 +2,27 @@
 
 Sabato and Kalai, 'Feature multi-selection among subjective features' (ICML 2013), algorithm 1,
 lines 3 to 10. The mean judgement of attribute a of an object varies between objects by the external
-covariance Sigma, and around what another crowd would say by v[a]/r[a], the internal variance over
+covariance Sigma, and around the opinion of the whole crowd by v[a]/r[a], the internal variance over
 the number of judgements:
 
     v[a]      mean over objects of the unbiased variance of the object's judgements     (equation 2)
-    Sigma     covariance of the objects' mean judgements, minus mean over objects of v[a]/n on the
-              diagonal, n being how many judgements the object has
+    Sigma     covariance of the objects' mean judgements, minus the mean over objects of v[a]/n on
+              the diagonal, where n is the number of judgements of the object
     b[a]      covariance of the mean judgement and the target
 
-Means are removed, which is what the paper's free constant feature does. Objects without a judgement
-of an attribute have no part in what is said of it. Sums are divided by the number of objects, as in
-the paper.
+Means are removed, as by the paper's free constant feature. Objects without a judgement of an
+attribute do not contribute to its moments. Sums are divided by the number of objects, as in the
+paper.
 
-A median of r judgements varies by something else than v[a]/r. How much is computed from the
-attribute's own judgements: deviations from the object's mean, scaled to have variance v[a], are
-taken for draws of the noise, and the variance of their median follows from the distribution of
-order statistics.
+The variance of a median of r judgements is not v[a]/r. It is computed from the attribute's own
+judgements: their deviations from the object's mean, scaled to the variance v[a], are taken as draws
+of the noise, and the variance of their median follows from the distribution of order statistics.
 
-What is constant in the data must be constant here. A column of 4.7 has the mean 4.7 up to a
-rounding error, which squared is a variance, and dividing one such variance by another gives any
-number at all. Deviations that are small against the magnitude of the values, the scale of rounding
-errors (`ROUNDING`), are therefore exactly 0, and so are covariances that are small against the two
-spreads.
+What is constant in the data must be constant here. The mean of a column of 4.7 is 4.7 up to a
+rounding error, whose square would be a variance, and the ratio of two such variances can be any
+number. Deviations that are small compared with the magnitude of the values, on which rounding
+errors depend (`ROUNDING`), are therefore exactly 0, and so are covariances that are small compared
+with the two spreads.
 """
 
 from __future__ import annotations
@@ -51,19 +50,21 @@ __all__ = [
 Average = Literal["mean", "median"]
 
 N_QUANTILES = 512
-"""Points of the distribution of an order statistic; the variance of a median of thirty Gaussian
-judgements is then right to 0.2 %."""
+"""Number of quantiles of the distribution of an order statistic.
+
+With this many, the variance of a median of thirty Gaussian judgements is correct to 0.2 %.
+"""
 
 
 class Centred(NamedTuple):
     """Columns without their means."""
 
     mean: Float[np.ndarray, " column"]
-    """Of the numbers that are there."""
+    """Mean of the numbers that are present."""
     deviations: Float[np.ndarray, "object column"]
-    """From the mean; 0 where the number is missing, and everywhere in a constant column."""
+    """Deviations from the mean; 0 for missing numbers, and throughout a constant column."""
     spread: Float[np.ndarray, " column"]
-    """Standard deviation; exactly 0 of a constant column."""
+    """Standard deviation; exactly 0 for a constant column."""
 
 
 class Moments(NamedTuple):
@@ -76,15 +77,15 @@ class Moments(NamedTuple):
     target_variance: float
     """Variance over objects, summed over targets: the loss without any judgement."""
     internal_variance: Float[np.ndarray, " attribute"]
-    """v, of a single judgement of an object."""
+    """Variance of a single judgement of an object (v)."""
     external: Float[np.ndarray, "attribute attribute"]
-    """Sigma as estimated: unbiased, and possibly not positive semidefinite."""
+    """Unbiased estimate of Sigma, which may not be positive semidefinite."""
     correlation: Float[np.ndarray, "attribute target"]
-    """b, the covariance with each target."""
+    """Covariance with each target (b)."""
     noise: Float[np.ndarray, "attribute repeat"]
     """Variance of the average of 0, 1, 2, ... judgements of one object; infinite for none."""
     n_objects: int
-    """Objects behind the estimates."""
+    """Number of objects behind the estimates."""
 
 
 def judgement_moments(
@@ -98,19 +99,19 @@ def judgement_moments(
     """Estimate the moments.
 
     Args:
-        judgements: at least two of each attribute on some object.
-        target: of each object, in the objects' order.
-        average: what the judgements of an attribute of an object are put together by.
-        most_repeats: up to which number of judgements the noise is wanted.
-        needs_pairs: whether the covariance of every two attributes is needed; if not, it is 0
-            where it is unknown.
+        judgements: the judgements, with at least two of each attribute on some object.
+        target: targets of the objects, in the order of the objects.
+        average: how an object's judgements of an attribute are averaged.
+        most_repeats: largest number of judgements for which the noise is needed.
+        needs_pairs: whether the covariance of every two attributes is needed; if not, unknown
+            covariances are 0.
 
     Raises:
         ValueError: there are fewer than two objects, an attribute is never judged twice, or two
             attributes are never judged on the same object.
     """
     if judgements.n_objects < 2:
-        raise ValueError(f"{judgements.n_objects} object only; expected at least two")
+        raise ValueError(f"judgements of {judgements.n_objects} object; expected at least two")
     internal = internal_variance(judgements)
     counts = judgements.counts
     most = max(most_repeats, int(counts.max()))
@@ -138,10 +139,10 @@ def judgement_moments(
 def centre(
     values: Float[np.ndarray, "object column"], magnitude: Float[np.ndarray, " column"]
 ) -> Centred:
-    """Remove the means of columns; a column whose numbers differ by rounding only becomes 0.
+    """Remove the means of columns; a column whose numbers differ only by rounding becomes 0.
 
     Args:
-        values: NaN where missing.
+        values: the columns, with NaN for missing numbers.
         magnitude: largest absolute value behind each column.
 
     Examples:
@@ -155,7 +156,7 @@ def centre(
     n_there = np.maximum(is_there.sum(axis=0), 1)
     first = np.where(is_there, values, 0.0).sum(axis=0) / n_there
     deviations = np.where(is_there, values - first, 0.0)
-    # The second pass takes out the rounding of the first sum, which grows with its length.
+    # The second pass removes the rounding error of the first sum, which grows with its length.
     rest = deviations.sum(axis=0) / n_there
     deviations = np.where(is_there, deviations - rest, 0.0)
     spread = np.sqrt((deviations**2).sum(axis=0) / n_there)
@@ -166,16 +167,16 @@ def centre(
 def target_covariance(
     values: Centred, targets: Centred, n_judged: Int[np.ndarray, " column"] | int
 ) -> Float[np.ndarray, "column target"]:
-    """b, the covariance of every column with every target; exactly 0 where it is rounding."""
+    """Covariance of every column with every target (b); exactly 0 where it is a rounding error."""
     covariance = values.deviations.T @ targets.deviations / np.reshape(n_judged, (-1, 1))
     bound = ROUNDING * np.outer(values.spread, targets.spread)
     return np.where(np.abs(covariance) > bound, covariance, 0.0)
 
 
 def internal_variance(judgements: Judgements) -> Float[np.ndarray, " attribute"]:
-    """v, the mean over objects of the unbiased variance of an object's judgements (equation 2).
+    """Mean over objects of the unbiased variance of an object's judgements (v, equation 2).
 
-    Objects with a single judgement say nothing of it.
+    Objects with a single judgement do not contribute.
 
     Raises:
         ValueError: an attribute has no two judgements of any object.
@@ -217,8 +218,8 @@ def nearest_psd(matrix: Float[np.ndarray, "row row"]) -> Float[np.ndarray, "row 
                [0.5, 0.5]])
     """
     symmetric = (matrix + matrix.T) / 2
-    # Rows without covariances stand alone. Eigenvectors would mix them with the others by a
-    # rounding error, and a constant attribute would no longer be one.
+    # Rows without covariances are treated apart. Rounding errors of the eigenvectors would mix them
+    # with the others, and a constant attribute would no longer be constant.
     alone = ~(symmetric - np.diag(np.diag(symmetric))).any(axis=1)
     together = np.flatnonzero(~alone)
     values, vectors = np.linalg.eigh(symmetric[np.ix_(together, together)])
@@ -233,7 +234,7 @@ def nearest_psd(matrix: Float[np.ndarray, "row row"]) -> Float[np.ndarray, "row 
 def _n_shared(
     judgements: Judgements, needs_pairs: bool
 ) -> Float[np.ndarray, "attribute attribute"]:
-    """Number of objects on which both attributes are judged; infinite if none, which gives 0."""
+    """Number of objects on which both attributes are judged; infinite if there are none."""
     is_judged = (judgements.counts > 0).astype(float)
     if is_judged.all():
         return np.full((judgements.n_attributes,) * 2, float(judgements.n_objects))
@@ -241,8 +242,8 @@ def _n_shared(
     if needs_pairs and (shared == 0).any():
         one, other = (plain(judgements.attributes[int(i)]) for i in np.argwhere(shared == 0)[0])
         raise ValueError(
-            f"attributes {one!r} and {other!r} are never judged on the same object: their "
-            "covariance is unknown (method='scoring' does without)"
+            f"attributes {one!r} and {other!r} are never judged on the same object, so their "
+            "covariance is unknown (method='scoring' does not need it)"
         )
     return np.where(shared > 0, shared, np.inf)
 
@@ -258,7 +259,7 @@ def _mean_noise(
 
 
 def _median_noise(judgements: Judgements, most: int) -> Float[np.ndarray, "attribute repeat"]:
-    """Variance of the median of r draws of each attribute's noise; never rises with r."""
+    """Variance of the median of r draws of each attribute's noise; it never rises with r."""
     noise = np.full((judgements.n_attributes, most + 1), np.inf)
     draws = _noise_draws(judgements)
     for repeats in range(1, most + 1):
@@ -284,14 +285,14 @@ def _noise_draws(judgements: Judgements) -> list[Float[np.ndarray, " _"]]:
 def _middle_quantiles(
     repeats: int,
 ) -> tuple[Float[np.ndarray, " quantile"], Float[np.ndarray, " quantile"]]:
-    """Evenly weighted draws of the two middle order statistics of so many uniform variables."""
+    """Equally weighted draws of the two middle order statistics of `repeats` uniform variables."""
     even = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
     if repeats % 2:
         middle = beta.ppf(even, (repeats + 1) // 2, (repeats + 1) // 2)
         return middle, middle
     half = repeats // 2
     low = beta.ppf(even, half, half + 1)
-    # The next one is the least of `half` uniform variables above; a golden-ratio sequence spreads
-    # its quantiles evenly over those of the lower one.
+    # The upper one is the least of `half` uniform variables above the lower one. A golden-ratio
+    # sequence spreads its quantiles evenly over those of the lower one.
     spread = (np.arange(N_QUANTILES) * 0.6180339887498949 + 0.5) % 1.0
     return low, low + (1 - low) * (1 - (1 - spread) ** (1 / half))

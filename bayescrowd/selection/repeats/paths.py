@@ -10,15 +10,16 @@ same with the diagonal of Sigma alone (line 8).
 
 The paper decomposes a matrix for each candidate at each step. Here nothing is decomposed: obj(r) is
 the variance of the target that r noisy measurements of jointly distributed quantities explain, and
-measurements can be taken in one after the other. With C and c the covariance of the quantities and
-with the target after those taken in so far, one more judgement of a, the first or the tenth, adds
+measurements can be added one after the other. Let C be the covariance of the quantities and c their
+covariance with the target, given the measurements so far. One more judgement of a, the first or the
+tenth, adds
 
     gain = c[a]^2 / (C[a, a] + v[a]),
 
-and then C loses its column a times itself, over C[a, a] + v[a]: a column of a pivoted Cholesky
-factor. Columns are subtracted from C by the block, so that a step costs d squared, however many
-there were before it. Where C[a, a] + v[a] vanishes, the
-judgement says nothing new and gains nothing, as with the pseudo-inverse.
+and the outer product of column a of C with itself, divided by C[a, a] + v[a], is subtracted from C:
+a column of a pivoted Cholesky factor. Columns are subtracted in blocks, so that a step costs d
+squared, however many came before it. Where C[a, a] + v[a] vanishes, the judgement says nothing new
+and gains nothing, as with the pseudo-inverse.
 
 For averages other than the mean, whose variance s[r] is not v / r, the next judgement counts as a
 measurement with the variance 1 / (1/s[r+1] - 1/s[r]), which for the mean is v.
@@ -52,41 +53,41 @@ __all__ = [
 Search = Literal["cost-benefit", "gain", "exact"]
 
 VANISHING = 1e-11
-"""A measurement whose variance has fallen to this share of its first one tells nothing new.
+"""A measurement whose variance has fallen to this share of its first value says nothing new.
 
-The first one is a variance of the data or exactly 0, never a rounding error: see `repeat_moments`.
+The first value is a variance of the data or exactly 0, never a rounding error: see `moments.py`.
 """
 
 BLOCK = 64
-"""Columns of the Cholesky factor that are kept before they are subtracted from the covariance."""
+"""Number of columns of the Cholesky factor that are subtracted from the covariance at a time."""
 
 MOST_ENUMERATED = 200_000
-"""Repeat vectors that the exact search looks through."""
+"""Largest number of repeat vectors that the exact search looks through."""
 
 MOST_UNITS = 10_000
-"""Units of cost in the budget that the exact search can count."""
+"""Largest number of units of cost in the budget of an exact search."""
 
 
 class RepeatPath(NamedTuple):
-    """Repeat vectors, each with what it costs and explains; the first one asks nothing."""
+    """Repeat vectors with what they cost and explain; the first one asks for nothing."""
 
     repeats: Int[np.ndarray, "step attribute"]
-    """How often each attribute is judged."""
+    """Number of judgements of each attribute."""
     spent: Float[np.ndarray, " step"]
     """Cost of the judgements."""
     explained: Float[np.ndarray, " step"]
-    """Variance of the target that they explain (obj)."""
+    """Variance of the target that the judgements explain (obj)."""
 
 
 class Steps(NamedTuple):
     """What can be bought: the next judgement of each attribute."""
 
     column: Int[np.ndarray, "attribute repeat"]
-    """Which row of the covariance the attribute's first, second, ... judgement measures."""
+    """Row of the covariance that the attribute's first, second, ... judgement measures."""
     noise: Float[np.ndarray, "attribute repeat"]
-    """With what variance; infinite where there is no such judgement."""
+    """Variance of that measurement; infinite if there is no such judgement."""
     cost: Float[np.ndarray, " attribute"]
-    """What it costs."""
+    """Cost of one judgement."""
 
 
 def greedy_path(
@@ -97,18 +98,19 @@ def greedy_path(
     budget: float,
     per_cost: bool = True,
 ) -> RepeatPath:
-    """Take the judgement with the largest gain until the budget is spent or none gains anything.
+    """Buy the judgement with the largest gain until the budget is spent or nothing is gained.
+
+    Judgements that cost more than the rest of the budget are passed over.
 
     Args:
-        covariance: positive semidefinite, of what is measured.
+        covariance: covariance of what is measured, positive semidefinite.
         correlation: covariance with each target; gains are summed over targets.
         steps: what can be bought.
-        budget: most that may be spent.
-        per_cost: look at the gain per unit of cost; if not, at the gain. What the rest of the
-            budget does not suffice for is passed over.
+        budget: the most that may be spent.
+        per_cost: whether to compare gains per unit of cost; if not, the gains themselves.
 
     Examples:
-        Two equally good attributes, the second without noise; then the first is asked again:
+        Of two equally good attributes, the second has no noise; then the first is bought twice:
 
         >>> import numpy as np
         >>> steps = repeated_steps(np.array([[np.inf, 1, 1 / 2, 1 / 3], [np.inf, 0, 0, 0]]), 1.0)
@@ -169,7 +171,7 @@ def repeated_steps(
 
     Args:
         noise: variance of the average of 0, 1, 2, ... judgements.
-        costs: of a judgement.
+        costs: cost of one judgement.
     """
     measured = measurement_noise(noise)
     column = np.broadcast_to(np.arange(len(noise))[:, None], measured.shape)
@@ -179,13 +181,13 @@ def repeated_steps(
 def measurement_noise(
     noise: Float[np.ndarray, "attribute repeat"],
 ) -> Float[np.ndarray, "attribute step"]:
-    """Variance of the measurement that takes an average of r judgements to one of r + 1."""
+    """Variance of the measurement that turns an average of r judgements into one of r + 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = 1.0 / noise
         rise = np.diff(precision, axis=1)
         added = 1.0 / rise
     added[np.isinf(precision[:, 1:])] = 0.0
-    # Where there is no noise, or no less than before, another judgement adds nothing.
+    # If there is no noise, or no less than before, another judgement adds nothing.
     added[np.isinf(precision[:, :-1]) | (rise <= 0)] = np.inf
     return added
 
@@ -200,8 +202,9 @@ def best_path(
 ) -> RepeatPath:
     """The best repeat vector for every budget, which need not contain that of a smaller budget.
 
-    With a diagonal covariance by dynamic programming, for many attributes; else by looking through
-    all vectors. Of equally good vectors the cheapest is taken.
+    For a diagonal covariance it is found by dynamic programming, also for many attributes; else by
+    looking through all vectors. Of equally good vectors the cheapest is taken. The arguments are
+    those of `greedy_path` and `repeated_steps`.
 
     Raises:
         ValueError: there are too many vectors, or the costs have no common unit.
@@ -214,7 +217,7 @@ def best_path(
     else:
         repeats, explained = _best_enumerated(covariance, correlation, noise, units, n_units)
     spent = repeats @ units
-    # A budget that nothing better can be bought for keeps the vector of the smaller one.
+    # A budget that buys nothing better keeps the vector of the smaller budget.
     rising = np.flatnonzero(np.diff(np.maximum.accumulate(explained), prepend=-1.0) > 0)
     return RepeatPath(repeats[rising], spent[rising] * unit, explained[rising])
 
@@ -224,7 +227,7 @@ def explained_variance(
     correlation: Float[np.ndarray, "*#batch attribute target"],
     noise: Float[np.ndarray, "*#batch attribute"],
 ) -> Float[np.ndarray, "*batch"] | np.floating:
-    """obj(r) as written: attributes whose noise is infinite are left out.
+    """obj(r) by its definition; attributes whose noise is infinite are left out.
 
     Examples:
         >>> import numpy as np
@@ -243,9 +246,9 @@ def explained_variance(
 def generalised_inverse(
     matrix: Float[np.ndarray, "*batch row row"],
 ) -> Float[np.ndarray, "*batch row row"]:
-    """Inverse of a positive semidefinite matrix, of its range if it is singular.
+    """Inverse of a positive semidefinite matrix, or its pseudo-inverse if it is singular.
 
-    What vanishes is judged in units of the rows' own standard deviations. Against the largest
+    What vanishes is judged in units of the rows' own standard deviations. Compared with the largest
     eigenvalue, an attribute in metres would vanish beside one in micrometres.
 
     Examples:
@@ -266,7 +269,7 @@ def _best_separable(
     units: Int[np.ndarray, " attribute"],
     n_units: int,
 ) -> tuple[Int[np.ndarray, "budget attribute"], Float[np.ndarray, " budget"]]:
-    """A knapsack, attribute by attribute: the best value of each budget and its choice."""
+    """The best repeats and their value for each budget, by the knapsack recursion."""
     value = np.zeros(n_units + 1)
     choice = np.zeros((len(units), n_units + 1), dtype=np.int64)
     budgets = np.arange(n_units + 1)
@@ -311,27 +314,27 @@ def _best_enumerated(
 
 def _vectors(units: Int[np.ndarray, " attribute"], n_units: int) -> Iterator[tuple[int, ...]]:
     """All repeat vectors within the budget."""
-    ways = np.zeros(n_units + 1)  # how many vectors cost just so much
+    ways = np.zeros(n_units + 1)  # number of vectors with exactly this cost
     ways[0] = 1
     for unit in units:
         for spent in range(unit, n_units + 1):
             ways[spent] += ways[spent - unit]
     if ways.sum() > MOST_ENUMERATED:
         raise ValueError(
-            f"search='exact' would look through {ways.sum():.3g} repeat vectors; it can do "
-            f"{MOST_ENUMERATED:,}: fewer attributes, a smaller budget, method='scoring' or another "
-            "search"
+            f"search='exact' would look through {ways.sum():.3g} repeat vectors; it can look "
+            f"through {MOST_ENUMERATED:,}: take fewer attributes, a smaller budget, "
+            "method='scoring' or another search"
         )
 
-    def extended(place: int, left: int) -> Iterator[tuple[int, ...]]:
+    def extensions(place: int, left: int) -> Iterator[tuple[int, ...]]:
         if place == len(units):
             yield ()
             return
         for repeats in range(left // int(units[place]) + 1):
-            for rest in extended(place + 1, left - repeats * int(units[place])):
+            for rest in extensions(place + 1, left - repeats * int(units[place])):
                 yield (repeats, *rest)
 
-    yield from extended(0, n_units)
+    yield from extensions(0, n_units)
 
 
 def _unit(costs: Float[np.ndarray, " attribute"], budget: float) -> float:

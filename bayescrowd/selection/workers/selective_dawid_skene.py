@@ -1,31 +1,31 @@
 """Dawid–Skene on the workers who carry information, found without truth.
 
-Workers whose labels do not depend on the truth are not harmless: each brings a confusion matrix to
-be fitted to noise, and where most are such, EM climbs to a maximum that explains them. Zhao and
-Zucker ('Feature selection facilitates learning mixtures of discrete product distributions') leave
-them out by rank, which says who comes first but not where to stop, and costs good workers with few
-labels. Here every worker is judged on their own, against the crowd:
+Workers whose labels do not depend on the truth are not harmless: each adds a confusion matrix that
+is fitted to noise, and where most workers are like that, EM climbs to a maximum that explains them.
+Zhao and Zucker ('Feature selection facilitates learning mixtures of discrete product
+distributions') leave them out by rank, which says who comes first but not where to stop, and costs
+good workers with few labels. Here every worker is judged individually, against the crowd:
 
-* the labels of the *other* kept workers give class probabilities q_t of each of the worker's tasks;
-* if the worker is informative, they have a confusion matrix whose rows have Dirichlet priors around
-  the crowd's mean matrix; if not, they label with the same probabilities whatever the class, with
-  a Dirichlet prior around the crowd's label shares. Both priors have `strength` pseudo-counts. The
+* The labels of the *other* kept workers give class probabilities q_t of each of the worker's tasks.
+* An informative worker has a confusion matrix whose rows have Dirichlet priors around the crowd's
+  mean matrix. Any other worker gives labels with the same probabilities whatever the class, with a
+  Dirichlet prior around the crowd's label shares. Both priors have `strength` pseudo-counts. The
   log ratio of the two marginal likelihoods is the worker's evidence. The first is a sum over the
   classes of all tasks; its variational lower bound is
 
       sum_t [- KL(r_t || q_t)] + sum_k log DM(counts_k; prior_k),   counts_kl = sum of r_tk, label l
 
-  with r_t proportional to q_t exp(E log p(label | k)), in turns. (r = q, the expected counts as if
-  they were data, would hold it against workers that others are not sure of their tasks: on trec,
-  thinned to two labels a task, nearly everybody is then left out.)
-* the share of informative workers is learned from everybody's evidence, and a worker stays if
-  informative is the more probable. Whoever has few labels has little evidence, and is kept or
-  not as most of the crowd are.
+  with r_t proportional to q_t exp(E log p(label | k)), updated in turns. (With r = q, which treats
+  expected counts as data, workers would pay for tasks of which the others are unsure: on trec,
+  thinned to two labels per task, nearly everybody is then left out.)
+* The share of informative workers is learned from the evidence of all, and a worker is kept if they
+  are more probably informative than not. A worker with few labels has little evidence and is
+  treated like the majority of the crowd.
 
-EM on the kept workers and this judgement take turns until nobody changes sides. They do so from
-everybody, and once more from the workers who depend on some other one beyond doubt (a test of the
-pairwise mutual information), since from everybody EM may miss a very small minority; the end with
-the larger evidence of the whole crowd is taken.
+EM on the kept workers and this judgement alternate until nobody changes sides. They start from
+everybody, and once more from the workers who depend on another one beyond doubt (by a test of the
+pairwise mutual information), because EM from everybody may miss a very small minority. The result
+with the larger evidence of the whole crowd is kept.
 """
 
 from __future__ import annotations
@@ -43,32 +43,34 @@ from bayescrowd.aggregation.em import floored_log
 from bayescrowd.aggregation.protocol import Aggregation, Aggregator
 from bayescrowd.aggregation.smoothing import mean_rows
 from bayescrowd.aggregation.whole_matrices import counts_by_worker, estimate_of, incidence
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import DenseRows
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.features import as_feature_table
-from bayescrowd.estimator import ignore_not_converged, warn_not_converged
 from bayescrowd.information import independence_p_values
+from bayescrowd.iteration import ignore_not_converged
 
 __all__ = ["SelectiveDawidSkene", "informative_evidence"]
 
 PAIR_LEVEL = 0.01
-"""Chance that the second start has any pair of workers who are in fact independent."""
+"""Probability that the second start includes any pair of workers who are in fact independent."""
 
 MOST_PAIRED_WORKERS = 2_000
-"""With more workers than this, whose pairs take 32 MB a table, there is no second start."""
+"""Largest crowd with a second start; a table of its pairs of workers takes 32 MB."""
 
 LEAST_WORKERS = 3
-"""Confusion matrices of fewer workers are not identified: nobody is left out below this."""
+"""Least number of kept workers; the confusion matrices of fewer are not identified."""
 
 N_UPDATES = 5
-"""Rounds of the bound on a worker's evidence; with thirty, nobody changes sides on the five public
-crowds."""
+"""Updates of the bound on a worker's evidence.
+
+With thirty updates, no worker of the five public crowds changes sides.
+"""
 
 MATRIX_TABLES = 6
-"""Tables of all workers' matrices that judging them holds at a time."""
+"""Number of tables of all workers' matrices that are in memory while workers are judged."""
 
 TINY = 1e-9
 """Pseudo-counts of a label that nobody gives."""
@@ -77,24 +79,26 @@ TINY = 1e-9
 class SelectiveDawidSkene(Aggregator):
     """Dawid–Skene EM that leaves out workers whose labels say nothing about the truth.
 
-    Errors, with those of `DawidSkene` on all workers: bluebird 10.2 (10.2), rte 7.2 (7.2), trec
-    29.1 (29.3), dog 15.7 (15.7) %. Where five of a hundred workers know anything
-    (`simulate.sparse_crowd(alpha=0.05)`): 23.4 (34.4), with the true model at 23.0.
+    Its errors, with those of `DawidSkene` on all workers in brackets, are 10.2 (10.2) % on
+    bluebird, 7.2 (7.2) % on rte, 29.1 (29.3) % on trec and 15.7 (15.7) % on dog. Where five of a
+    hundred workers know anything (`simulate.sparse_crowd(alpha=0.05)`), they are 23.4 (34.4) %;
+    the true model has 23.0 %.
 
     Args:
         strength: pseudo-counts of the priors by which workers are judged; see the module.
         pseudo_counts: pseudo-counts of the kept workers' confusion rows, pooled toward their
             mean.
-        n_rounds: most turns of EM and judgement.
-        n_iter: most iterations of each EM.
+        n_rounds: largest number of rounds of EM and judgement.
+        n_iter: largest number of iterations of each EM.
         tol: stop when the objective rises by less than this, in nats per label; 0 runs n_iter.
-        seed: ties.
+        seed: seed of the draw that breaks ties.
 
     Attributes:
         informative_: P(informative) of each worker.
         selected_: the workers who were kept.
-        trace_: of the last EM, on the kept workers' labels.
-        confusions_: a worker who was left out has the same row for every true class.
+        trace_: objective of the last EM, on the labels of the kept workers.
+        confusions_: as of every aggregator; a worker who was left out has the same row for every
+            true class.
 
     Examples:
         >>> import bayescrowd as bc
@@ -125,7 +129,7 @@ class SelectiveDawidSkene(Aggregator):
         check_fits(
             MATRIX_TABLES * 8.0 * ann.n_workers * ann.n_classes**2,
             f"confusion matrices of {ann.n_workers:,} workers and {ann.n_classes:,} classes",
-            "DawidSkene needs no table of them",
+            "DawidSkene does without a table of them",
         )
         everybody = ann.labels_per_worker > 0
         starts = [everybody]
@@ -133,40 +137,34 @@ class SelectiveDawidSkene(Aggregator):
             dependent = _dependent_workers(ann)
             if LEAST_WORKERS <= dependent.sum() < everybody.sum():
                 starts.append(dependent)
-        best = max((self._settled(ann, fixed, kept) for kept in starts), key=_total_evidence)
+        best = max((self._alternate(ann, fixed, kept) for kept in starts), key=_total_evidence)
         self.informative_ = pd.Series(best.informative, index=ann.workers, name="informative")
         self.selected_ = ann.workers[best.kept]
-        if not best.estimator.converged_ and self.tol > 0:
-            warn_not_converged(
-                f"EM stopped after n_iter={self.n_iter} iterations before the objective settled "
-                f"to tol={self.tol:g} nats per label; raise n_iter, or set tol=0 to ask for "
-                "exactly n_iter",
-                stacklevel=3,
-            )
         return self._aggregation(ann, fixed, best)
 
-    def _settled(
+    def _alternate(
         self,
         ann: Annotations,
         fixed: Int[np.ndarray, " item"],
         kept: Bool[np.ndarray, " worker"],
     ) -> _Judgement:
-        """EM and judgement in turns until nobody changes sides."""
-        judgement = self._judged(ann, fixed, kept)
+        """Alternate EM and judgement until nobody changes sides."""
+        judgement = self._judge(ann, fixed, kept)
         for _ in range(self.n_rounds - 1):
             kept = (judgement.informative > 0.5) & (ann.labels_per_worker > 0)
             if kept.sum() < LEAST_WORKERS or (kept == judgement.kept).all():
                 break
-            judgement = self._judged(ann, fixed, kept)
+            judgement = self._judge(ann, fixed, kept)
         return judgement
 
-    def _judged(
+    def _judge(
         self,
         ann: Annotations,
         fixed: Int[np.ndarray, " item"],
         kept: Bool[np.ndarray, " worker"],
     ) -> _Judgement:
-        estimator = self._fitted(ann, fixed, kept)
+        """Fit the labels of the kept workers, and judge everybody by the result."""
+        estimator = self._fit_kept(ann, fixed, kept)
         confusions = np.full((ann.n_workers, ann.n_classes, ann.n_classes), 1.0)
         confusions[kept] = estimator.confusions_.to_numpy().reshape(-1, *confusions.shape[1:])
         evidence = informative_evidence(
@@ -179,7 +177,7 @@ class SelectiveDawidSkene(Aggregator):
         share = _informative_share(evidence)
         return _Judgement(kept, estimator, evidence, share, expit(evidence + logit(share)))
 
-    def _fitted(
+    def _fit_kept(
         self,
         ann: Annotations,
         fixed: Int[np.ndarray, " item"],
@@ -191,7 +189,7 @@ class SelectiveDawidSkene(Aggregator):
             pseudo_counts=self.pseudo_counts, n_iter=self.n_iter, tol=self.tol, seed=self.seed
         )
         with ignore_not_converged():
-            # Of all these fits only the last one counts, and it is told by the caller.
+            # Of all these fits only the last one counts, and `fit` warns about that one.
             return estimator.fit(
                 ann if kept.all() else ann.select_workers(ann.workers[kept]),
                 gold if len(known) else None,
@@ -214,13 +212,13 @@ class SelectiveDawidSkene(Aggregator):
         sweep = labels.sweep(estimate_of(floored_log(confusions), priors), posterior)
         crowd = mean_rows(counts_by_worker(sweep.counts, n_classes))
         confusions[ann.labels_per_worker == 0] = crowd
-        symbols = Symbols(ann)
+        pairs = WorkerLabelPairs(ann)
         return Aggregation(
             posterior,
             priors,
             DenseRows(confusions, crowd),
-            symbols,
-            sweep.counts[symbols.keys],
+            pairs,
+            sweep.counts[pairs.keys],
             sweep.log_likelihood,
             estimator.trace_,
             estimator.converged_,
@@ -228,16 +226,16 @@ class SelectiveDawidSkene(Aggregator):
 
 
 class _Judgement(NamedTuple):
-    """A fit on some workers, and what it says about all of them."""
+    """A fit to the labels of some workers, and what it says about all workers."""
 
     kept: Bool[np.ndarray, " worker"]
-    """Whose labels were fitted."""
+    """Whether the labels of the worker were fitted."""
     estimator: DawidSkene
     """The fit."""
     evidence: Float[np.ndarray, " worker"]
-    """log of how much more probable a worker's labels are if they are informative, nats."""
+    """log P(labels | informative) - log P(labels | not) of each worker, nats."""
     share: float
-    """Share of the workers who are."""
+    """Share of the workers who are informative."""
     informative: Float[np.ndarray, " worker"]
     """P(informative) of each worker."""
 
@@ -249,18 +247,19 @@ def informative_evidence(
     kept: Bool[np.ndarray, " worker"],
     strength: float,
 ) -> Float[np.ndarray, " worker"]:
-    """log P(labels | informative) - log P(labels | not) of each worker, nats; a lower bound.
+    """A lower bound on log P(labels | informative) - log P(labels | not) of each worker, nats.
 
     Args:
-        log_others: log P(class of the task | what others say of it), for each label.
-        worker: who gave each label.
+        log_others: log P(class of the task | labels of the others), for each label.
+        worker: worker of each label.
         label: the labels.
-        kept: the workers around whose mean confusion matrix informative workers lie.
+        kept: the workers whose mean confusion matrix is the centre of the informative workers'
+            prior.
         strength: pseudo-counts of the Dirichlet priors.
 
     Examples:
-        Others are sure of ten tasks, five of each class. The first worker is right on all of
-        them, the second gives all of them one label:
+        The others are sure of ten tasks, five of each class. The first worker is right on all of
+        them, the second gives all of them the same label:
 
         >>> import numpy as np
         >>> sure = np.log(np.tile(np.repeat([[0.999, 0.001], [0.001, 0.999]], 5, axis=0), (2, 1)))
@@ -280,7 +279,7 @@ def informative_evidence(
     gain = np.tile(np.log(np.maximum(centre, TINY)), (n_workers, 1, 1))
     bound: np.ndarray = np.zeros(n_workers)
     for _ in range(N_UPDATES):
-        # r proportional to q exp(gain), of which sum r (log q - log r) = log Z - sum r gain.
+        # With r = q exp(gain) / Z, sum r (log q - log r) = log Z - sum r gain.
         joint = log_others + gain.transpose(0, 2, 1).reshape(-1, n_classes)[symbol]
         largest = joint.max(axis=1, keepdims=True)
         joint = np.exp(joint - largest)
@@ -305,7 +304,7 @@ def _log_dirichlet_multinomial(
 
 
 def _informative_share(evidence: Float[np.ndarray, " worker"]) -> float:
-    """The share of informative workers that makes everybody's evidence most probable, by EM."""
+    """The share of informative workers under which all labels are most probable, by EM."""
     share = 0.5
     for _ in range(100):
         share = float(np.clip(expit(evidence + logit(share)).mean(), 0.01, 0.99))
@@ -313,7 +312,7 @@ def _informative_share(evidence: Float[np.ndarray, " worker"]) -> float:
 
 
 def _total_evidence(judgement: _Judgement) -> float:
-    """log P(labels of all) - log P(labels of all | nobody is informative), nats."""
+    """log P(all labels) - log P(all labels | nobody is informative), nats."""
     log_share = np.log([judgement.share, 1 - judgement.share])
     return float(np.logaddexp(judgement.evidence + log_share[0], log_share[1]).sum())
 
@@ -324,9 +323,9 @@ def _log_others(
     confusions: Float[np.ndarray, "worker cls observed"],
     priors: Float[np.ndarray, " cls"],
 ) -> Float[np.ndarray, "label cls"]:
-    """log P(class of the task | its labels but this one), for each label.
+    """log P(class of the task | its other labels), for each label.
 
-    A worker with a table of ones has no say.
+    A worker whose matrix is all ones has no influence.
     """
     log_table = floored_log(confusions)
     scores = incidence(ann).scores(estimate_of(log_table, priors))
@@ -342,6 +341,6 @@ def _log_others(
 
 
 def _dependent_workers(ann: Annotations) -> Bool[np.ndarray, " worker"]:
-    """Workers who depend on some other one, tested for all pairs at once (Bonferroni)."""
+    """Workers who depend on another one, by a test of all pairs at once (Bonferroni)."""
     n_pairs = ann.n_workers * (ann.n_workers - 1) / 2
     return independence_p_values(as_feature_table(ann)).min(axis=1) < PAIR_LEVEL / n_pairs

@@ -1,8 +1,8 @@
 """The subset of features with the most information among themselves.
 
-Zhao and Zucker's heuristic (a), arg max over subsets of size L of the sum of the pairwise mutual
-information, is the heaviest-subgraph problem, which is NP-hard. `near_subset` finds one that no
-exchange of two features improves; `exact_subset` finds the best one of few.
+Zhao and Zucker's heuristic (a), the arg max over subsets of size L of the sum of the pairwise
+mutual information, is the heaviest-subgraph problem, which is NP-hard. `near_subset` finds a subset
+that no exchange of two features improves; `exact_subset` finds the best subset of few features.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from jaxtyping import Float, Int
 __all__ = [
     "best_subset",
     "exact_subset",
-    "exchanged",
     "greedy_order",
+    "improve_by_exchange",
     "near_subset",
     "subset_information",
 ]
 
 EXACT_FEATURES = 20
-"""Up to this many features the best subset is found exactly; 20 take at most some tenths of a
-second."""
+"""Largest number of features for which the best subset is found exactly.
+
+20 features take at most some tenths of a second.
+"""
 
 
 def subset_information(
@@ -34,7 +36,7 @@ def subset_information(
 def best_subset(
     matrix: Float[np.ndarray, "feature feature"], size: int
 ) -> Int[np.ndarray, " member"]:
-    """The subset of that size with the most information: exact if features are few, else greedy.
+    """The subset of a given size with the most information: exact for few features, else greedy.
 
     Args:
         matrix: mutual information, symmetric with a zero diagonal.
@@ -54,16 +56,18 @@ def best_subset(
 def near_subset(
     matrix: Float[np.ndarray, "feature feature"], size: int
 ) -> Int[np.ndarray, " member"]:
-    """The better of two subsets, from the greedy one and from the largest scores by exchanges."""
+    """The better of two subsets, improved from the greedy one and from the largest scores."""
     by_score = np.argsort(-matrix.sum(axis=1), kind="stable")
-    found = [exchanged(matrix, order[:size]) for order in (greedy_order(matrix), by_score)]
+    found = [
+        improve_by_exchange(matrix, order[:size]) for order in (greedy_order(matrix), by_score)
+    ]
     return max(found, key=lambda members: subset_information(matrix, members))
 
 
 def greedy_order(
     matrix: Float[np.ndarray, "feature feature"],
 ) -> Int[np.ndarray, " feature"]:
-    """Features in the order in which each adds most to those before, from the best pair on."""
+    """Features in an order in which each adds most to those before, after the best pair."""
     n_features = len(matrix)
     if n_features < 2:
         return np.arange(n_features)
@@ -75,15 +79,15 @@ def greedy_order(
     while len(order) < n_features:
         best = int(gain.argmax())
         order.append(best)
-        gain = gain + matrix[best]  # stays -inf for those taken
+        gain = gain + matrix[best]  # stays -inf for features in the order
         gain[best] = -np.inf
     return np.array(order)
 
 
-def exchanged(
+def improve_by_exchange(
     matrix: Float[np.ndarray, "feature feature"], members: Int[np.ndarray, " member"]
 ) -> Int[np.ndarray, " member"]:
-    """The subset after the best exchange of a member for an outsider, until none helps."""
+    """Exchange a member for an outsider, the best exchange first, until none helps."""
     inside = np.zeros(len(matrix), dtype=bool)
     inside[members] = True
     slack = 1e-12 * max(float(np.abs(matrix).max()), 1.0)  # rounding must not go in circles
@@ -104,9 +108,9 @@ def exact_subset(
 ) -> Int[np.ndarray, " member"]:
     """The best subset by branch and bound; `near_subset` is the first bound.
 
-    A branch decides feature after feature, those with high scores first. A branch with the
-    members S that lacks r more cannot exceed I(S) plus the sum, over the r best of the undecided
-    features c, of I(c, S) plus half of c's r - 1 largest values among the undecided.
+    Branches decide one feature at a time, those with high scores first. A branch with members S
+    that needs r more features cannot exceed I(S) plus the sum, over the r best undecided features
+    c, of I(c, S) plus half of the r - 1 largest values of c among the undecided features.
     """
     order = np.argsort(-matrix.sum(axis=1), kind="stable")
     weights = matrix[np.ix_(order, order)]
@@ -114,7 +118,7 @@ def exact_subset(
     rank[order] = np.arange(len(order))
     found = rank[near_subset(matrix, size)]
     best = subset_information(weights, found)
-    # Undecided features are a tail of the order: sort every tail of every row once.
+    # The undecided features are a tail of the order: sort every tail of every row once.
     tails = [np.sort(weights[first:, first:], axis=1)[:, ::-1] for first in range(len(order))]
 
     def branch(first: int, members: list[int], value: float, worth: np.ndarray) -> None:

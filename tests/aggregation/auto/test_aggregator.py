@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.aggregation.auto import aggregator as auto
 from bayescrowd.aggregation.auto import pool
 from bayescrowd.aggregation.auto.pool import POOL, fit_members
-from bayescrowd.aggregation.shrunken.rows import by_class
+from bayescrowd.aggregation.shrunken.base import by_class
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 SIMPLE = (bc.MajorityVote, bc.OneCoinDawidSkene, bc.DawidSkene)
 
@@ -32,9 +31,9 @@ def fitted(data):
 
 def test_the_answer_is_the_tempered_average_of_models_and_votes(data, fitted):
     ann = data.annotations
-    symbols = Symbols(ann)
-    votes = vote_shares(ann, symbols.fixed)
-    fits = fit_members(POOL, symbols, votes, n_iter=50, tol=1e-4)
+    pairs = WorkerLabelPairs(ann)
+    votes = vote_shares(ann, pairs.fixed)
+    fits = fit_members(POOL, pairs, votes, n_iter=50, tol=1e-4)
     weights = fitted.scores_["weight"]
     average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
     z = fitted.scores_["z"]
@@ -63,16 +62,16 @@ def test_scores_and_reasons(fitted):
     assert (others["standard_error"] > 0).all()
     np.testing.assert_allclose(others["z"], -others["below_best"] / others["standard_error"])
     assert scores["weight"].sum() == pytest.approx(1)
-    start = "Enough labels per worker (65 in the median): the answer rests on "
+    start = "Enough labels per worker (median 65): the answer averages models with "
     assert fitted.why_.startswith(start)
     story = next(member.story for member in POOL if member.name == best)
-    assert fitted.why_.endswith(f"Withheld labels are foreseen best if {story}.")
+    assert fitted.why_.endswith(f"Held-out labels are predicted best if {story}.")
 
 
 def test_a_single_task_has_its_reasons():
     alone = bc.AutoAggregator().fit(bc.Annotations.from_matrix([list("aab")]))
     assert alone.labels_.to_list() == ["a"]
-    assert alone.why_.endswith(". Withheld labels say nothing about the models.")
+    assert alone.why_.endswith(". Held-out labels say nothing about the models.")
 
 
 def test_aggregate_is_the_default_method(data, fitted):
@@ -151,8 +150,8 @@ def test_order_does_not_matter_where_classes_could_change_places(counts):
     np.testing.assert_allclose(*answers, atol=1e-7)
 
 
-def test_models_that_foresee_alike_keep_their_prior_weights():
-    """Two tasks with a label each: what is left between models is rounding."""
+def test_models_that_predict_equally_well_keep_their_prior_weights():
+    """Two tasks with one label each: models differ by rounding only."""
     ann = bc.Annotations.from_frame(
         pd.DataFrame({"task": [0, 1], "worker": [1, 0], "label": [2, 0]}), classes=range(3)
     )
@@ -164,11 +163,11 @@ def test_models_that_foresee_alike_keep_their_prior_weights():
 def test_a_large_crowd_is_judged_by_a_sample(monkeypatch):
     data = bc.simulate.crowd(1200, 20, 2, labels_per_task=5, accuracy=0.75, seed=2)
     whole = bc.AutoAggregator().fit(data.annotations)
-    monkeypatch.setattr(auto, "LARGE", 3000)
-    monkeypatch.setattr(auto, "CHOICE_LABELS", 1500)
+    monkeypatch.setattr(pool, "LARGE", 3000)
+    monkeypatch.setattr(pool, "CHOICE_LABELS", 1500)
     frame = data.annotations.to_frame()
     sampled = bc.AutoAggregator().fit(frame)
-    assert (sampled.weights_.drop("votes") > 0).sum() <= auto.MOST_MODELS
+    assert (sampled.weights_.drop("votes") > 0).sum() <= pool.MOST_MODELS
     assert (sampled.labels_ == whole.labels_).mean() > 0.97
     shuffled = frame.assign(worker=99 - frame["worker"], task=5000 - frame["task"])
     other = bc.AutoAggregator().fit(shuffled.sample(frac=1, random_state=0))
@@ -237,24 +236,24 @@ def test_regret_is_small_on_very_different_crowds(kind):
     assert regret(data, bc.AutoAggregator()) < 3
 
 
-def test_models_that_may_collapse_wait_for_labels(published, monkeypatch):
+def test_models_that_may_collapse_have_little_weight_where_labels_are_few(published, monkeypatch):
     """web with two labels per task: two models put most tasks into the commonest class."""
     web = published("web")
     frame = web.annotations.to_frame().sample(frac=1, random_state=0)
     ann = bc.Annotations.from_frame(frame.groupby("task").head(2), classes=[1, 2, 3, 4, 5])
-    symbols = Symbols(ann)
-    fits = fit_members(POOL, symbols, vote_shares(ann, symbols.fixed), n_iter=50, tol=1e-4)
+    pairs = WorkerLabelPairs(ann)
+    fits = fit_members(POOL, pairs, vote_shares(ann, pairs.fixed), n_iter=50, tol=1e-4)
     for member in POOL:
         calls = by_class(fits[member.name].posterior, ann.n_classes).mean(axis=0)
         assert (calls.max() > 0.5) == member.may_collapse
         few, many = member.prior_weight(5_000, 2_500), member.prior_weight(50_000, 2_500)
         assert few < 0.1 * member.weight or not member.may_collapse
         assert many > 0.9 * member.weight
-    waiting = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
+    careful = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
     monkeypatch.setattr(pool, "HALF_LABELS_PER_TASK", 1e-3)
     eager = bc.metrics.error_rate(bc.AutoAggregator().fit(ann).probas_, web.truth)
     # Two standard errors, if the two call one of five of the 2,653 tasks differently.
-    assert waiting < eager - 0.018
+    assert careful < eager - 0.018
 
 
 def test_tasks_that_split_the_votes_are_not_all_called_the_rare_class(published):

@@ -19,7 +19,7 @@ from bayescrowd.aggregation.shrunken.baselines import CoinModel, MeanRowsModel
 from bayescrowd.aggregation.shrunken.rows import fit_rows
 from bayescrowd.aggregation.task_sample import task_folds
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +28,11 @@ def ann():
 
 
 def fitted(model, ann, fixed=None):
-    symbols = Symbols(ann, fixed)
-    start = vote_shares(ann, symbols.fixed)
-    labels = symbols.incidence(ann.n_classes)
-    fit = fit_rows(model, symbols, labels, start, prior="learned", n_iter=5, tol=0.0)
-    return symbols, fit
+    pairs = WorkerLabelPairs(ann, fixed)
+    start = vote_shares(ann, pairs.fixed)
+    labels = pairs.incidence(ann.n_classes)
+    fit = fit_rows(model, pairs, labels, start, prior="learned", n_iter=5, tol=0.0)
+    return pairs, fit
 
 
 def score_pool(members, ann, fixed, *, n_iter, tol):
@@ -40,7 +40,7 @@ def score_pool(members, ann, fixed, *, n_iter, tol):
     return score_held_out_labels(fit_models, ann, fixed)
 
 
-def brute_force(symbols, fit, row_of, new, gold=None):
+def brute_force(pairs, fit, row_of, new, gold=None):
     """log P(label | the task's other labels) of each label, one by one."""
     scores = []
     for i, task in enumerate(new.task_codes):
@@ -67,27 +67,27 @@ def test_unseen_tasks_by_brute_force(ann, has_gold):
         workers=ann.workers,
         classes=ann.classes,
     )
-    symbols, fit = fitted(MeanRowsModel(strength=2.0), others)
+    pairs, fit = fitted(MeanRowsModel(strength=2.0), others)
     known = np.array([0, 1, 2, 3, 4, -1])
     gold = np.full(10, -1, dtype=np.int32)
     if has_gold:
         gold[[0, 3]] = [2, 1]
 
     def row_of(worker, label):
-        place = np.flatnonzero((symbols.worker == worker) & (symbols.label == label))
+        place = np.flatnonzero((pairs.worker == worker) & (pairs.label == label))
         counts = fit.counts[place[0]] if len(place) else np.zeros(3)
         return (counts + 2.0 * fit.base.crowd[label]) / (fit.totals[worker] + 2.0)
 
-    scores = label_log_probabilities(fit, fit, symbols, Symbols(held, gold), known)
-    np.testing.assert_allclose(scores, brute_force(symbols, fit, row_of, held, gold), rtol=1e-9)
+    scores = label_log_probabilities(fit, fit, pairs, WorkerLabelPairs(held, gold), known)
+    np.testing.assert_allclose(scores, brute_force(pairs, fit, row_of, held, gold), rtol=1e-9)
 
 
 def test_a_coin_is_judged_by_the_rows_that_its_posterior_implies(ann):
     others, held = ann.select_tasks(ann.tasks[:20]), ann.select_tasks(ann.tasks[20:])
-    symbols, fit = fitted(CoinModel(), others)
-    judged = implied_rows(symbols, fit.posterior)
+    pairs, fit = fitted(CoinModel(), others)
+    judged = implied_rows(pairs, fit.posterior)
     known = np.arange(6)
-    scores = label_log_probabilities(fit, judged, symbols, Symbols(held), known)
+    scores = label_log_probabilities(fit, judged, pairs, WorkerLabelPairs(held), known)
     expected = []
     for i, task in enumerate(held.task_codes):
         joint = np.exp(fit.log_prior)
@@ -97,7 +97,7 @@ def test_a_coin_is_judged_by_the_rows_that_its_posterior_implies(ann):
                 is_right = np.arange(3) == held.label_codes[j]
                 joint = joint * np.where(is_right, right, (1 - right) / 2)
         worker, label = held.worker_codes[[i]], held.label_codes[[i]]
-        place = symbols.find(worker, label)
+        place = pairs.find(worker, label)
         counts = np.where(place >= 0, judged.counts[place], 0.0)[0]
         strength = judged.base.strength
         row = counts + strength * judged.base.rows(worker, label)[0]
@@ -113,10 +113,10 @@ def test_every_label_is_held_out_once(ann):
     np.testing.assert_array_equal(np.sort(held_out.task), np.sort(ann.task_codes))
     fold = task_folds(ann, fixed, held_out_scores.N_FOLDS)[0]
     rest = np.setdiff1d(np.arange(30), fold)
-    symbols, fit = fitted(CoinModel(), ann.select_tasks(ann.tasks[rest]))
-    held = Symbols(ann.select_tasks(ann.tasks[fold]))
+    pairs, fit = fitted(CoinModel(), ann.select_tasks(ann.tasks[rest]))
+    held = WorkerLabelPairs(ann.select_tasks(ann.tasks[fold]))
     expected = label_log_probabilities(
-        fit, implied_rows(symbols, fit.posterior), symbols, held, np.arange(6)
+        fit, implied_rows(pairs, fit.posterior), pairs, held, np.arange(6)
     )
     np.testing.assert_allclose(held_out.scores[POOL[1].name][: len(expected)], expected)
 

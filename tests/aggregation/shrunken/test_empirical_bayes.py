@@ -15,7 +15,7 @@ from bayescrowd.aggregation.shrunken.ability import (
     EmpiricalBayesModel,
     row_evidence,
 )
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.models import ability_dawid_skene
 
 # By hand.
@@ -28,7 +28,7 @@ def test_rows_by_hand():
         variance=1.0,
         wrong=np.array([[0.0, 1.0], [1.0, 0.0]]),
         strength=4.0,
-        age=1,
+        n_updates=1,
     )
     worker, label = np.array([0, 0, 1, -1]), np.array([0, 1, 1, 1])
     # Odds of a right answer: 1 and 3 for worker 0 and strangers, 2 and 6 for worker 1.
@@ -41,17 +41,17 @@ def test_rows_by_hand():
 
 def test_row_evidence_is_the_dirichlet_multinomial_density():
     ann = bc.Annotations.from_matrix([list("abca"), list("abab"), list("cbaa"), list("aaca")])
-    symbols = Symbols(ann)
+    pairs = WorkerLabelPairs(ann)
     truth = np.eye(3)[[0, 1, 2, 0]]
-    counts = symbols.incidence(3).counts(truth)[: len(symbols)]
-    totals = symbols.by_worker(counts)
+    counts = pairs.incidence(3).counts(truth)[: len(pairs)]
+    totals = pairs.by_worker(counts)
     model = EmpiricalBayesModel()
-    base = model.base(symbols, counts, None)
+    base = model.base(pairs, counts, None)
     dense = np.zeros((4, 3, 3))
-    dense[symbols.worker, :, symbols.label] = counts
+    dense[pairs.worker, :, pairs.label] = counts
     worker, label = (axis.ravel() for axis in np.indices((4, 3)))
     rows = base.rows(worker, label).reshape(4, 3, 3).transpose(0, 2, 1)
-    of_labels = base.rows(symbols.worker, symbols.label)
+    of_labels = base.rows(pairs.worker, pairs.label)
     for strength in (0.5, 8.0):
         expected = 0.0
         for w in range(4):
@@ -116,9 +116,9 @@ def test_it_is_the_point_estimate_of_the_numpyro_model():
         jnp.asarray(base.wrong.T + 0.3 * np.eye(3)),  # its diagonal does not matter
         jnp.asarray(base.strength),
     )
-    symbols = Symbols(ann)
+    pairs = WorkerLabelPairs(ann)
     counts = np.zeros((7, 3, 3))
-    counts[symbols.worker, :, symbols.label] = found.counts
+    counts[pairs.worker, :, pairs.label] = found.counts
     # Given the bases, rows are conjugate: these are the means of their Dirichlet posteriors.
     posterior = counts + np.asarray(concentration)
     mean = posterior / posterior.sum(axis=2, keepdims=True)

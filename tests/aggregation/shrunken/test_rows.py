@@ -5,10 +5,11 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.aggregation.shrunken.ability import EmpiricalBayesModel
+from bayescrowd.aggregation.shrunken.base import by_class
 from bayescrowd.aggregation.shrunken.baselines import CoinModel, MeanRowsModel
-from bayescrowd.aggregation.shrunken.rows import by_class, fit_rows, spread_over_levels
+from bayescrowd.aggregation.shrunken.rows import fit_rows, spread_over_levels
 from bayescrowd.aggregation.votes import vote_shares
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +18,10 @@ def ann():
 
 
 def run(model, ann, prior, n_iter, tol=0.0):
-    symbols = Symbols(ann)
-    start = spread_over_levels(vote_shares(ann, symbols.fixed), model.n_levels)
-    labels = symbols.incidence(start.shape[1])
-    return fit_rows(model, symbols, labels, start, prior=prior, n_iter=n_iter, tol=tol)
+    pairs = WorkerLabelPairs(ann)
+    start = spread_over_levels(vote_shares(ann, pairs.fixed), model.n_levels)
+    labels = pairs.incidence(start.shape[1])
+    return fit_rows(model, pairs, labels, start, prior=prior, n_iter=n_iter, tol=tol)
 
 
 def test_without_pooling_it_is_dawid_and_skene(ann):

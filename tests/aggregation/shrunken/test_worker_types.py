@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 import bayescrowd as bc
 from bayescrowd.aggregation.shrunken.type_mixture import TypeBase, WorkerTypesModel
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.models import worker_types
 
 
@@ -35,11 +35,11 @@ def test_rows_by_hand():
 def test_memberships_and_rows_are_those_of_the_numpyro_model():
     ann = planted().annotations
     est = bc.WorkerTypes(n_iter=12, tol=0.0).fit(ann)
-    found, symbols = est._found, Symbols(ann)
+    found, pairs = est._found, WorkerLabelPairs(ann)
     counts = np.zeros((30, 3, 3))
-    counts[symbols.worker, :, symbols.label] = found.counts
+    counts[pairs.worker, :, pairs.label] = found.counts
     model = WorkerTypesModel()
-    again = model.base(symbols, found.counts, found.base)
+    again = model.base(pairs, found.counts, found.base)
     joint = worker_types.type_log_joint(
         jnp.asarray(found.base.share),
         jnp.asarray(found.base.matrices.transpose(0, 2, 1)),

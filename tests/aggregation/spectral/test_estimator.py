@@ -359,11 +359,11 @@ def degenerate_cases():
         for n_labels in (20, [10, 20, 30])
     )
     return {
-        "two workers": (two_workers, "three groups of workers with labels are needed"),
+        "two workers": (two_workers, "fewer than three groups of workers have labels"),
         "a class that nobody uses": (unused_class, "rank 2, below the 3 classes"),
         "no common task": (unlike, "rank 0, below the 2 classes"),
         # Nothing but the names of their tasks tells the three apart: they are one group.
-        "no common task, workers alike": (alike, "three groups of workers with labels are needed"),
+        "no common task, workers alike": (alike, "fewer than three groups of workers have labels"),
     }
 
 

@@ -9,7 +9,7 @@ from bayescrowd.aggregation.spectral.moment_strength import (
     class_divergence,
     least_singular_value,
 )
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 PRIORS = np.array([0.5, 0.3, 0.2])
 
@@ -81,8 +81,8 @@ def divergence_of(counts, n_tasks):
         workers=range(len(counts)),
         classes=range(counts.shape[1]),
     )
-    symbols = Symbols(ann)
-    return class_divergence(symbols, counts[symbols.worker, :, symbols.label])
+    pairs = WorkerLabelPairs(ann)
+    return class_divergence(pairs, counts[pairs.worker, :, pairs.label])
 
 
 def test_divergence_is_the_sum_of_the_definition():

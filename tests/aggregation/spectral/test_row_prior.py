@@ -14,7 +14,7 @@ from bayescrowd.aggregation.spectral.row_prior import (
     learned_pseudo_counts,
     prior_rows,
 )
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
 # Closed form
 
@@ -49,15 +49,15 @@ def test_accuracy_at_the_edges(rows, expected):
 
 
 def counted(matrices):
-    """Symbols and counts of workers whose labels on tasks of each class are given."""
+    """WorkerLabelPairs and counts of workers whose labels on tasks of each class are given."""
     n_workers, n_classes, _ = matrices.shape
     worker, label = (axis.ravel() for axis in np.indices((n_workers, n_classes)))
     ann = bc.Annotations.from_codes(
         np.arange(len(worker)), worker, label, tasks=len(worker), workers=n_workers,
         classes=n_classes,
     )  # fmt: skip
-    symbols = Symbols(ann)
-    return symbols, matrices[symbols.worker, :, symbols.label].astype(float)
+    pairs = WorkerLabelPairs(ann)
+    return pairs, matrices[pairs.worker, :, pairs.label].astype(float)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -74,8 +74,8 @@ def test_strength_maximises_the_density_of_the_counts(seed):
         - 0.5 * np.log(strength / USUAL_STRENGTH) ** 2
         for strength in STRENGTHS
     ]
-    symbols, counts = counted(matrices)
-    assert learned_pseudo_counts(symbols, counts) == STRENGTHS[int(np.argmax(scores))] - 1
+    pairs, counts = counted(matrices)
+    assert learned_pseudo_counts(pairs, counts) == STRENGTHS[int(np.argmax(scores))] - 1
 
 
 # Recovery
@@ -88,14 +88,14 @@ def test_strength_of_simulated_rows_is_found(strength):
     rng = np.random.default_rng(1)
     base = accuracy_rows(0.7, 2)
     rows = np.stack([rng.dirichlet(strength * base[k], size=200) for k in range(2)], axis=1)
-    symbols, counts = counted(rng.multinomial(30, rows))
-    assert learned_pseudo_counts(symbols, counts) == strength - 1
+    pairs, counts = counted(rng.multinomial(30, rows))
+    assert learned_pseudo_counts(pairs, counts) == strength - 1
 
 
 def test_labels_that_say_nothing_leave_the_usual_strength():
     # One label per row, all of the same accuracy: its density does not depend on the strength.
-    symbols, counts = counted(np.eye(2, dtype=int)[None])
-    assert learned_pseudo_counts(symbols, counts) == 8 - 1  # of the grid the nearest to 6 in logs
+    pairs, counts = counted(np.eye(2, dtype=int)[None])
+    assert learned_pseudo_counts(pairs, counts) == 8 - 1  # of the grid the nearest to 6 in logs
 
 
 # The estimator

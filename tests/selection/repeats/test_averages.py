@@ -1,4 +1,4 @@
-"""The rivals: forward selection by training error, done the slow way."""
+"""The baselines: forward selection by training error, done the slow way."""
 
 import numpy as np
 import pytest

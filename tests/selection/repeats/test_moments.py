@@ -88,7 +88,7 @@ def test_attributes_without_a_common_object():
 
 
 def test_one_object_is_not_enough():
-    with pytest.raises(ValueError, match="1 object only"):
+    with pytest.raises(ValueError, match="judgements of 1 object; expected at least two"):
         moments(np.ones((1, 2, 2)), [1.0])
 
 

@@ -573,7 +573,7 @@ def test_bad_parameters(pilot, options, message):
 
 def test_bad_data(pilot):
     values, y = pilot
-    with pytest.raises(ValueError, match="1 object only"):
+    with pytest.raises(ValueError, match="judgements of 1 object; expected at least two"):
         bc.MultiSelection(2).fit(values[:1], y[:1])
     with pytest.raises(ValueError, match="attribute 0 is never judged twice"):
         bc.MultiSelection(2).fit(values[:, :, :1], y)

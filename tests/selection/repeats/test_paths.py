@@ -87,7 +87,7 @@ def test_two_attributes_by_hand():
 
 def test_measurement_noise_of_means_is_the_internal_variance():
     np.testing.assert_allclose(measurement_noise(noise_table([2.0], 5)), np.full((1, 5), 2.0))
-    exact = measurement_noise(noise_table([0.0], 3))  # the first judgement tells all
+    exact = measurement_noise(noise_table([0.0], 3))  # the first judgement says everything
     np.testing.assert_array_equal(exact, [[0, np.inf, np.inf]])
 
 

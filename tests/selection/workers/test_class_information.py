@@ -7,17 +7,20 @@ from scipy.stats import spearmanr
 
 import bayescrowd as bc
 from bayescrowd.aggregation.shrunken.ability import implied_rows
-from bayescrowd.aggregation.worker_label_pairs import Symbols
+from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.features import as_feature_table
 from bayescrowd.selection.workers.class_information import (
-    TEMPERATURES,
-    _block_gains,
     _coin_information,
     _matrix_information,
     _shrunken_rows,
-    class_information,
+    measure_class_information,
 )
-from bayescrowd.selection.workers.mutual_information import NEGLIGIBLE, NOTICEABLE, _last_step
+from bayescrowd.selection.workers.held_out_gains import TEMPERATURES, _block_gains
+from bayescrowd.selection.workers.mutual_information import (
+    NEGLIGIBLE,
+    NOTICEABLE,
+    _last_useful_size,
+)
 
 
 def enumerated(joint):
@@ -57,22 +60,22 @@ def test_information_of_one_accuracy(accuracy):
 
 def test_information_of_matrices():
     data = bc.simulate.crowd(60, 5, 3, labels_per_task=4, accuracy=0.7, seed=0)
-    symbols = Symbols(data.annotations)
+    pairs = WorkerLabelPairs(data.annotations)
     posterior = np.random.default_rng(0).dirichlet(np.ones(3), size=60)
-    rows, priors = implied_rows(symbols, posterior), posterior.mean(axis=0)
+    rows, priors = implied_rows(pairs, posterior), posterior.mean(axis=0)
     counts = np.zeros((5, 3, 3))
     np.add.at(
         counts.transpose(0, 2, 1),
         (data.annotations.worker_codes, data.annotations.label_codes),
         posterior[data.annotations.task_codes],
     )
-    pairs = np.indices((5, 3)).reshape(2, -1)
-    base = rows.base.rows(*pairs).reshape(5, 3, 3).transpose(0, 2, 1)
+    cells = np.indices((5, 3)).reshape(2, -1)
+    base = rows.base.rows(*cells).reshape(5, 3, 3).transpose(0, 2, 1)
     strength = rows.base.strength
     matrices = base if np.isinf(strength) else counts + strength * base
     matrices = matrices / matrices.sum(axis=2, keepdims=True)
     expected = [enumerated(priors[:, None] * matrix) for matrix in matrices]
-    np.testing.assert_allclose(_matrix_information(symbols, rows, priors), expected, atol=1e-12)
+    np.testing.assert_allclose(_matrix_information(pairs, rows, priors), expected, atol=1e-12)
 
 
 def test_predictions_by_enumeration():
@@ -105,13 +108,13 @@ def test_where_to_stop_by_hand():
     # error decides.
     assert (NEGLIGIBLE, NOTICEABLE) == (0.002, 0.01)
     held_out = np.array([0.5, 0.985, 0.992, 0.999, 1.0, 0.9995])
-    assert _last_step(held_out, np.zeros(6)) == 3
-    assert _last_step(held_out, np.full(6, 0.009)) == 2
-    assert _last_step(held_out, np.full(6, 0.9)) == 2
+    assert _last_useful_size(held_out, np.zeros(6)) == 3
+    assert _last_useful_size(held_out, np.full(6, 0.009)) == 2
+    assert _last_useful_size(held_out, np.full(6, 0.9)) == 2
     # A lucky number among worse ones is passed over.
-    assert _last_step(np.array([0.5, 0.9999, 0.9, 1.0]), np.zeros(4)) == 3
+    assert _last_useful_size(np.array([0.5, 0.9999, 0.9, 1.0]), np.zeros(4)) == 3
     # Where nobody predicts anybody, nothing is allowed to be lost.
-    assert _last_step(np.array([-0.3, -0.1, -0.2]), np.ones(3)) == 1
+    assert _last_useful_size(np.array([-0.3, -0.1, -0.2]), np.ones(3)) == 1
 
 
 # Workers.
@@ -233,4 +236,4 @@ def test_mixture_of_other_features():
 
 def test_one_item_is_not_enough():
     with pytest.raises(ValueError, match="needs at least 2 items, got 1"):
-        class_information(as_feature_table(np.array([[0, 1]])), n_components=2, seed=0)
+        measure_class_information(as_feature_table(np.array([[0, 1]])), n_components=2, seed=0)

@@ -11,8 +11,8 @@ from bayescrowd.selection.workers import subsets
 from bayescrowd.selection.workers.subsets import (
     best_subset,
     exact_subset,
-    exchanged,
     greedy_order,
+    improve_by_exchange,
     near_subset,
     subset_information,
 )
@@ -52,9 +52,9 @@ def test_by_hand():
 
 def test_exchange_takes_the_best_swap_until_none_helps():
     # From {0, 2, 3}, worth 4: 0 leaves for 4.
-    assert exchanged(trap(), np.array([0, 2, 3])).tolist() == [2, 3, 4]
+    assert improve_by_exchange(trap(), np.array([0, 2, 3])).tolist() == [2, 3, 4]
     # {0, 1, 2}, worth 5, cannot be left by one exchange: greedy is not exact.
-    assert exchanged(trap(), np.array([0, 1, 2])).tolist() == [0, 1, 2]
+    assert improve_by_exchange(trap(), np.array([0, 1, 2])).tolist() == [0, 1, 2]
 
 
 @given(st.integers(2, 9), st.integers(0, 10**6), st.data())
