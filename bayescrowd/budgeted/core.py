@@ -83,6 +83,20 @@ class Problem:
         """Position of each class by its name."""
         return {name: y for y, name in enumerate(self.space.classes)}
 
+    @cached_property
+    def _codes(self) -> dict[Hashable, dict[Hashable, int]]:
+        features = self.space.features.items()
+        return {name: {v: code for code, v in enumerate(values)} for name, values in features}
+
+    def code_of(self, feature: Hashable, value: Hashable) -> int:
+        """Position of a value among a feature's values; a number falls into its interval.
+
+        Raises:
+            ValueError: the feature has no such value.
+        """
+        code = self._codes[feature].get(value)
+        return self.space.code_of(feature, value) if code is None else code
+
 
 @dataclass(frozen=True, eq=False)
 class Core(ABC, Generic[Memory]):
@@ -157,11 +171,11 @@ class Core(ABC, Generic[Memory]):
             book, query = state.book.answer(event.query.id, event.answers)
             state = state._replace(book=book)
             return state if query.n_missing else self._observe(state, query)
-        if event.kind == "exhausted":
-            book, query = state.book.exhaust(event.query.id)
-            return self.after_withdrawal(state._replace(book=book, retry=query.feature), query)
         query = state.book.open_queries[event.query.id]
-        state = state._replace(book=state.book.close(query))
+        if event.kind == "exhausted":
+            book = state.book.exhaust(event.query.id)
+            return self.after_withdrawal(state._replace(book=book, retry=query.feature), query)
+        state = state._replace(book=state.book.close(event.query.id))
         if query.answers:
             state = self._observe(state, query)
         return self.after_withdrawal(state, query)
@@ -235,11 +249,13 @@ class Core(ABC, Generic[Memory]):
     def _observe(self, state: State[Memory], query: OpenQuery) -> State[Memory]:
         """Take the answers of a closed query into the belief."""
         feature = query.feature
-        codes = [self.problem.space.code_of(query.query.feature, a) for a in query.answers]
-        seen = tuple(dict.fromkeys((*state.slots[feature], *codes)))
+        codes = [self.problem.code_of(query.query.feature, answer) for answer in query.answers]
+        slots = state.slots
+        seen = tuple(dict.fromkeys((*slots[feature], *codes)))
+        if len(seen) > len(slots[feature]):
+            slots = (*slots[:feature], seen, *slots[feature + 1 :])
         labels = tuple(seen.index(code) for code in codes)
         belief = state.belief.observe(feature, query.cls, labels)
-        slots = (*state.slots[:feature], seen, *state.slots[feature + 1 :])
         return self.after_observation(state._replace(belief=belief, slots=slots), query)
 
 

@@ -120,10 +120,11 @@ class Policy(ABC):
         rng = np.random.default_rng(seed)
         features = rng.permutation(_sorted_positions(space.names))
         own_space = space.take(features.tolist(), _sorted_positions(space.classes))
-        self._core = self._make_core(Problem(own_space, budget, n_features, labels_per_query))
+        problem = Problem(own_space, budget, n_features, labels_per_query)
+        self._core = self._make_core(problem)
         belief = self._beliefs[model](own_space, labels_per_query)
         self._state = self._core.begin(belief, Position.after(rng))
-        self._log = QueryLog(own_space)
+        self._log = QueryLog(problem.code_of)
         self._decision: Decision[Any] | None = None
         """What the core decides in the present state; None until it has been asked."""
 

@@ -11,13 +11,12 @@ reports. Everything is checked before anything changes: a refused answer changes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.data.vocabulary import comma_list, plain
 
 __all__ = ["ROUNDING", "Event", "OpenQuery", "Query", "QueryBook", "QueryLog"]
@@ -129,13 +128,12 @@ class QueryBook(NamedTuple):
         book = self._replace(
             spent=self.spent + cost,
             reserved=self.reserved - cost,
+            open_queries={**self.open_queries, id_: query},
             n_labels=_add(self.n_labels, query.feature, len(answers)),
         )
-        if query.n_missing == 0:
-            return book.close(query), query
-        return book._replace(open_queries={**self.open_queries, id_: query}), query
+        return (book if query.n_missing else book.close(id_)), query
 
-    def exhaust(self, id_: int) -> tuple[QueryBook, OpenQuery]:
+    def exhaust(self, id_: int) -> QueryBook:
         """Close a query for which there is no instance, and rule out others like it."""
         query = self.open_queries[id_]
         available = self.available.copy()
@@ -143,13 +141,13 @@ class QueryBook(NamedTuple):
         askable = self.askable.copy()
         askable[query.feature] = available[query.feature].any()
         book = self._replace(available=_read_only(available), askable=_read_only(askable))
-        return book.close(query), query
+        return book.close(id_)
 
-    def close(self, query: OpenQuery) -> QueryBook:
+    def close(self, id_: int) -> QueryBook:
         """Close a query that gets no further answers; those that it has are an observation."""
-        pair = (query.feature, query.cls)
         others = {**self.open_queries}
-        del others[query.query.id]
+        query = others.pop(id_)
+        pair = (query.feature, query.cls)
         return self._replace(
             reserved=self.reserved - query.n_missing * query.label_cost,
             open_queries=others,
@@ -162,11 +160,11 @@ class QueryLog:
     """All events of one policy, and the checks of what its user reports.
 
     Args:
-        space: the policy's space.
+        code_of: gives the position of a value among those of a feature, or raises a ValueError.
     """
 
-    def __init__(self, space: FeatureSpace) -> None:
-        self._space = space
+    def __init__(self, code_of: Callable[[Hashable, Hashable], int]) -> None:
+        self._code_of = code_of
         self.events: list[Event] = []
         self._queries: dict[int, Query] = {}
         self._answers: dict[int, tuple[Hashable, ...]] = {}
@@ -203,7 +201,7 @@ class QueryLog:
             raise ValueError(f"{name} lacks {n_missing} labels; got {len(reported)}")
         for value in reported:
             try:
-                self._space.code_of(known.feature, value)
+                self._code_of(known.feature, value)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
         return Event("told", known, reported)

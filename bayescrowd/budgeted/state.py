@@ -20,6 +20,10 @@ Memory = TypeVar("Memory")
 """What a policy remembers beyond the books and the belief; a type of its own for each policy."""
 
 
+_ANY_SEED = np.random.SeedSequence(0)
+"""Seed of a generator whose state is then set; made once, since making it is slow."""
+
+
 class Position(NamedTuple):
     """How far the stream of random numbers has been used: the state of NumPy's PCG64."""
 
@@ -41,7 +45,7 @@ class Position(NamedTuple):
 
     def generator(self) -> np.random.Generator:
         """A new generator that continues from this position."""
-        bits = np.random.PCG64(0)
+        bits = np.random.PCG64(_ANY_SEED)
         bits.state = {
             "bit_generator": "PCG64",
             "state": {"state": self.state, "inc": self.increment},

@@ -33,8 +33,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bayescrowd.budgeted.beliefs.label_multisets import (
-    Multisets,
     MultisetReader,
+    Multisets,
     log_predictive,
     multisets,
 )

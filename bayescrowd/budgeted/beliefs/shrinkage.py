@@ -153,7 +153,7 @@ class ShrunkBelief:
         n_observations: Float[np.ndarray, "feature cls"],
         n_draws: int,
     ) -> Float[np.ndarray, "feature draw cls outcome"]:
-        """Posterior means of channels after answers drawn from the belief; see `ImaginingBelief`."""
+        """Posterior means of channels after imagined answers; see `ImaginingBelief`."""
         chosen = list(features)
         channels = self._draw_rows(rng, chosen, n_draws)
         spread = rng.random((len(chosen), n_draws, n_observations.shape[1]))
@@ -170,7 +170,7 @@ class ShrunkBelief:
         return changed
 
     def _mode(self, feature: int) -> Float[np.ndarray, "cls value"]:
-        """Modes of the rows under the hypothesis, and under H0 the concentrations, of most weight."""
+        """Modes of the rows under the best hypothesis and, if it is H0, the best concentrations."""
         v = self.n_outcomes[feature]
         found = Explanation(*(table[feature] for table in self._explained))
         hypothesis = int(found.hypothesis.argmax())

@@ -162,8 +162,8 @@ class BudgetedSelection(Policy):
 
         Infinite before the first purchase.
         """
-        is_over = isinstance(self._decision, Stop)
-        memory = self._decision.memory if is_over else self._state.memory
+        decision = self._decision
+        memory = decision.memory if isinstance(decision, Stop) else self._state.memory
         return self._by_feature(memory.gains, "gain")
 
     def _make_core(self, problem: Problem) -> LookaheadCore:
@@ -326,7 +326,7 @@ class LookaheadCore(Core[Outlook]):
         )
 
     def _n_imagined(self, state: State[Outlook]) -> Float[np.ndarray, " feature"]:
-        """Number of observations that a K-th of the free budget buys of each feature, at least 1."""
+        """Number of observations that a K-th of the free budget buys, by feature; at least 1."""
         return np.maximum(1, self._free(state) / self.problem.n_features / self.problem.prices)
 
     def _free(self, state: State[Outlook]) -> float:
