@@ -178,7 +178,6 @@ def export_of(module: str) -> list[tuple[str, str]]:
 
 EXPORT_OF_MODEL = lines_below(
     ("if TYPE_CHECKING:", "    from bayescrowd.models import dummy as dummy"),
-    ("__all__ = [", '    "dummy",'),
 )
 ENTRY = '    Published("dummy", "bayescrowd", "Test", "a dummy", module=f"{_HOME}.mi.dummy"),'
 

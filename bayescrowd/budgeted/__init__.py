@@ -1,27 +1,25 @@
 """Budgeted learning: what to ask next, and which K features to use in the end.
 
-How the parts meet, from below:
+How the parts fit together, from the bottom up:
 
 * `space`: `FeatureSpace`, what can be asked; `FeatureSpace.code` turns tables into positions.
-* `belief`: a `Belief` per kind of model takes labels in and gives channels P(outcome | class) out,
-  as a draw from the posterior or its mean, padded with zeros to the widest feature. Nothing else
-  knows what an outcome is: naive Bayes has the feature's values, a model of several noisy labels
-  the multisets of them. `Belief.rows` are the Dirichlet rows whose credibility counts, and
-  `Belief.reader` makes a `Reader`, which tells log P(labels | class) to the classifier. A new kind
-  of model is a new class beside `NaiveBayesBelief` and a line in `policy.BELIEFS`.
-* `access_path`: the belief of the access path model, by Gibbs chains of each feature kept warm;
-  `noisy_shrinkage` combines it with majorities, for `lookahead`.
-* `gain`: information gain given the chosen features, and greedy selection, from channels alone.
-* `credibility`: how well Dirichlet rows are known.
-* `ledger`: queries, answers, money, events. `Ledger.tell` is where budget is spent.
-* `policy`: `Policy`, the protocol: ask, tell, exhausted, withdraw, events, replay, result. A policy
-  overrides `_choose` (which feature), may override `_next_class`, `_select`, `_first_belief`, and
-  is told by `_asked`, `_observed` and `_withdrawn`.
-* `bleafs`, `rivals`, `lookahead`: the policies.
-* `classifier`: what comes out of them.
-* `crowd`, `simulation`, `curve`: answers from a labelled table, one run, and many paired ones.
+* `beliefs/`: a `Belief` per kind of model takes observations in and gives channels
+  P(outcome | class) out, as a draw from the posterior or as its mean. Nothing else knows what an
+  outcome is: naive Bayes has the feature's values, a model of several noisy labels their multisets.
+  `Belief.reader` makes what reads labels for the classifier. A new kind of model is a new file
+  there and a line in `policy.BELIEFS`.
+* `information_gain`: information gain given the chosen features, and greedy selection, from
+  channels alone.
+* `query_book`: queries, answers, money and events. Budget is spent in `QueryBook.answer` alone.
+* `state`: `State`, everything that a decision depends on, as a value, and the decisions.
+* `core`: `Core`, the pure half of a policy: `choose(rng, state) -> Decision` and
+  `tell(state, event) -> State`.
+* `classifier`: what a policy leaves behind.
+* `policy`: `Policy`, the half for users: it keeps the state and the log of events, and checks what
+  is reported.
+* `policies/`: the policies. A new one is a `Core` and a `Policy` that makes it, in a file there.
+* `evaluation/`: policies tried out on labelled tables.
 
-Inside a policy, positions are those of its own space (`Policy._space`), in which features and
-classes are reordered; the ledger and the belief use them as well. Values are slots there, numbered
-as they appear (`belief`). Names are the users' everywhere else.
+Inside a core, positions are those of the policy's own space, in which features and classes are
+reordered, and values are slots, numbered as they appear. Everywhere else names are the user's.
 """

@@ -19,14 +19,14 @@ __all__ = ["Classifier"]
 
 
 class Classifier:
-    """Tells the class of an instance from noisy labels of a few features.
+    """Predicts the class of an instance from noisy labels of a few features.
 
-    Cells of a table of instances hold a label; or a list of several labels of the same feature of
-    the same instance; or nothing (None, NaN, an empty list) where the feature is not known.
+    A cell of a table of instances holds a label; or a list of several labels of the same feature of
+    the same instance; or nothing (None, NaN, an empty list) if the feature is not known.
 
     Args:
         space: classes, their prior, and the features' values.
-        readers: what the labels of each selected feature say, by its name.
+        readers: reader of the labels of each selected feature, by the feature's name.
 
     Examples:
         >>> import pandas as pd
@@ -48,7 +48,7 @@ class Classifier:
 
     @validate_arguments
     def predict_proba(self, instances: pd.DataFrame) -> pd.DataFrame:
-        """Probability of each class for each row; other columns are not looked at.
+        """Probability of each class for each row; other columns are ignored.
 
         Raises:
             ValueError: a selected feature has no column, or a label is not among its values.
@@ -71,11 +71,12 @@ class Classifier:
     ) -> pd.DataFrame:
         """What each feature adds to the log-odds of one class against another, in nats.
 
-        The columns, `prior` among them (`class prior` where a feature has that name), sum to
-        log P(target) - log P(against) of each row.
+        The columns, one of which is `prior` (`class prior` if a feature has that name), sum to
+        log P(target) - log P(against) in each row.
 
         Raises:
-            ValueError: there is no such class; or as in `predict_proba`.
+            ValueError: there is no such class, a selected feature has no column, or a label is not
+                among its values.
         """
         for name in (target, against):
             if name not in self.classes:
@@ -95,8 +96,8 @@ class Classifier:
     ) -> Float[np.ndarray, "row cls"]:
         """Probability of each class, from labels by feature as positions of values.
 
-        A feature that is absent, or -1, says nothing. Labels that no class can show leave the
-        prior as it is.
+        A feature that is absent, or whose labels are -1, contributes nothing. Labels that are
+        impossible in every class leave the prior as it is.
         """
         known = [name for name in self._readers if name in labels]
         if not known:
@@ -117,12 +118,12 @@ class Classifier:
                 raise ValueError(
                     f"the instances have no column {name!r}; expected {comma_list(self.features)}"
                 )
-        return {name: self._coded(name, instances[name]) for name in self.features}
+        return {name: self._code(name, instances[name]) for name in self.features}
 
-    def _coded(self, name: Hashable, column: pd.Series) -> Int[np.ndarray, "row label"]:
-        if not any(_is_several(cell) for cell in column):
+    def _code(self, name: Hashable, column: pd.Series) -> Int[np.ndarray, "row label"]:
+        if not any(_has_several(cell) for cell in column):
             return self._space.code_column(name, column)[:, None]
-        lists = [_in_order(cell) if _is_several(cell) else [cell] for cell in column]
+        lists = [_ordered_labels(cell) if _has_several(cell) else [cell] for cell in column]
         flat = pd.Series(
             [plain(value) for cell in lists for value in cell],
             index=[row for row, cell in zip(column.index, lists, strict=True) for _ in cell],
@@ -137,10 +138,10 @@ class Classifier:
         return f"Classifier({len(self.classes)} classes from {comma_list(self.features)})"
 
 
-def _in_order(cell: Any) -> list[Any]:
-    """Labels as they came; a set has no order, and its own changes from process to process."""
+def _ordered_labels(cell: Any) -> list[Any]:
+    """Labels in their order; a set has none that is the same in every process, so it is sorted."""
     return sorted(cell, key=repr) if isinstance(cell, set) else list(cell)
 
 
-def _is_several(cell: Any) -> bool:
+def _has_several(cell: Any) -> bool:
     return isinstance(cell, list | tuple | set | np.ndarray)

@@ -5,10 +5,10 @@ With the joint table p(y, x_S) of the class and the chosen features at hand, a c
     I(Y; X_i | X_S) = H(X_i | X_S) - sum over y of p(y) H(X_i | y),
 
 since the features are independent given the class: no table over y, x_S and x_i at once is needed,
-and all candidates are computed in one product. Choosing i extends the table by its outcomes. Past
-`MOST_CONFIGURATIONS` columns the table is thinned to `N_SAMPLES` columns drawn with their
-probabilities, each with its exact p(y | x_S): Rao–Blackwellised Monte Carlo (Krause and Guestrin
-2005 sample y and x_S as well as x_i). All information is in nats.
+and one product gives the gains of all candidates. Choosing i extends the table by its outcomes.
+Beyond `MOST_CONFIGURATIONS` columns the table is thinned to `N_SAMPLES` columns drawn with
+their probabilities, each with its exact p(y | x_S): Rao–Blackwellised Monte Carlo (Krause and
+Guestrin 2005 sample y and x_S as well as x_i). All information is in nats.
 
 The gain is monotone and submodular in S (Nushi et al. 2016, 'Submodular feature selection'), which
 is what makes `greedy` near-optimal.
@@ -34,19 +34,21 @@ __all__ = [
 ]
 
 MOST_CONFIGURATIONS = 4_096
-"""Columns of the joint table beyond which it is sampled."""
+"""Number of columns of the joint table above which it is sampled."""
 
 N_SAMPLES = 512
-"""Columns of a sampled table; 100 err by .002 to .006 nats and rarely change the best feature."""
+"""Number of columns of a sampled table.
+
+With 100 the error is .002 to .006 nats, which rarely changes the best feature."""
 
 _BLOCK_CELLS = 2**21
-"""Most cells of the candidates' tables computed at once."""
+"""Largest number of cells of the candidates' tables that are computed at once."""
 
 Score = Callable[
     [Float[np.ndarray, "cls configuration"], Float[np.ndarray, "feature cls outcome"]],
     Float[np.ndarray, " feature"],
 ]
-"""What each candidate is worth, given the joint table of those chosen."""
+"""Gives the worth of each candidate from the joint table of the chosen features."""
 
 
 def information_gains(
@@ -82,7 +84,7 @@ def conditional_entropies(
 
 
 def _entropies(tables: Float[np.ndarray, "feature configuration outcome"]) -> np.ndarray:
-    # log of zero is avoided by a number too small to matter: entr takes three times as long
+    # adding a number too small to matter avoids log(0); entr takes three times as long
     return -np.einsum("fcv,fcv->f", tables, np.log(tables + 1e-300))
 
 
@@ -93,14 +95,14 @@ def extend(
     *,
     most: int = MOST_CONFIGURATIONS,
 ) -> Float[np.ndarray, "cls extended"]:
-    """The joint table with one more feature; thinned if it grows too large.
+    """The joint table with one more feature, thinned if it grows too large.
 
     Args:
         joint: p(y, x_S).
         channel: P(outcome | y) of the new feature.
-        rng: draws the columns kept of a table that grows too large; None draws them with a fixed
-            seed, so that the same table gives the same columns.
-        most: columns beyond which the table is thinned.
+        rng: source of randomness for thinning; None draws with a fixed seed, so that the same table
+            gives the same columns.
+        most: number of columns above which the table is thinned.
     """
     extended = (joint[:, :, None] * channel[:, None, :]).reshape(len(joint), -1)
     if extended.shape[1] > most:
@@ -111,9 +113,9 @@ def extend(
 def thin(
     joint: Float[np.ndarray, "cls configuration"], n_samples: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "cls sample"]:
-    """Columns drawn with their probabilities, systematically, each of weight 1 / n_samples.
+    """Columns drawn systematically with their probabilities, each of weight 1 / n_samples.
 
-    Expectations over x_S of whatever depends on p(y | x_S) stay unbiased.
+    Expectations over x_S of any function of p(y | x_S) stay unbiased.
     """
     weights = joint.sum(axis=0)
     places = (rng.random() + np.arange(n_samples)) / n_samples * weights.sum()
@@ -133,17 +135,17 @@ def greedy(
     excluded: Sequence[int] = (),
     most: int = MOST_CONFIGURATIONS,
 ) -> list[int]:
-    """The features that add most, one by one, to those chosen before.
+    """The features that add most to those chosen before them, one by one.
 
     Args:
         prior: probability of each class.
         channels: P(outcome | y) of every feature.
-        n_outcomes: of every feature.
-        n_chosen: how many to choose, those of `start` among them.
-        score: what a feature adds; information by default.
-        start: chosen already.
-        excluded: not to be chosen.
-        most: columns of the joint table beyond which it is sampled.
+        n_outcomes: number of outcomes of every feature.
+        n_chosen: number of features to choose, including those of `start`.
+        score: the worth of each feature; information gain by default.
+        start: features that are chosen already.
+        excluded: features that may not be chosen.
+        most: number of columns of the joint table above which it is sampled.
 
     Returns:
         The positions in the order in which they were chosen, those of `start` first.
@@ -152,18 +154,20 @@ def greedy(
     joint = prior[:, None]
     for f in chosen:
         joint = extend(joint, channels[f, :, : n_outcomes[f]], most=most)
-    barred: Bool[np.ndarray, " feature"] = np.zeros(len(channels), dtype=bool)
-    barred[[*chosen, *excluded]] = True
+    is_barred: Bool[np.ndarray, " feature"] = np.zeros(len(channels), dtype=bool)
+    is_barred[[*chosen, *excluded]] = True
     while len(chosen) < n_chosen:
-        f = first_best(score(joint, channels), barred)
+        f = first_best(score(joint, channels), is_barred)
         chosen.append(f)
-        barred[f] = True
+        is_barred[f] = True
         if len(chosen) < n_chosen:
             joint = extend(joint, channels[f, :, : n_outcomes[f]], most=most)
     return chosen
 
 
-def first_best(scores: Float[np.ndarray, " feature"], barred: Bool[np.ndarray, " feature"]) -> int:
-    """Position of the highest score; of the first where rounding alone decides."""
-    open_scores = np.where(barred, -np.inf, scores.round(12))
+def first_best(
+    scores: Float[np.ndarray, " feature"], is_barred: Bool[np.ndarray, " feature"]
+) -> int:
+    """Position of the highest score that is not barred; the first if they differ by rounding only."""
+    open_scores = np.where(is_barred, -np.inf, scores.round(12))
     return int(open_scores.argmax())

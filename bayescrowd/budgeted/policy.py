@@ -1,9 +1,10 @@
-"""The ask/tell protocol that all policies share.
+"""The ask/tell protocol that all policies share: a thin shell over a policy's `Core`.
 
-A policy's state is a function of its arguments and its events alone: what was asked, told,
-exhausted and withdrawn, in that order. `Policy.replay` runs a list of events again and leaves a
-fresh policy where the first one stood, so that both go on with the same questions. An `ask` that
-returns None changes nothing.
+The shell keeps the current state and the log of events, checks what the user reports, and answers
+questions about what was learned. All decisions are the core's. The state is a function of the
+policy's arguments and events alone: `Policy.replay` runs a list of events again and leaves a fresh
+policy where the first one stood, so that both go on with the same questions. An `ask` that returns
+None changes nothing.
 
 Neither the order of features, values or classes in the space nor the names of the values matter:
 features and classes are sorted by name, then the features take an order drawn from the seed, which
@@ -13,34 +14,36 @@ breaks ties. (A fixed order would favour whatever comes first.)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
-from bayescrowd.budgeted.beliefs.credibility import Measure, credibility
-from bayescrowd.budgeted.beliefs.naive_bayes import Belief, Estimate, NaiveBayesBelief
+from bayescrowd.budgeted.beliefs.credibility import Measure, least_credibility
+from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief, PointEstimate
 from bayescrowd.budgeted.classifier import Classifier
-from bayescrowd.budgeted.information_gain import greedy
-from bayescrowd.budgeted.query_book import Entry, Event, Ledger, Query
+from bayescrowd.budgeted.core import Core, Problem
+from bayescrowd.budgeted.query_book import Event, Query, QueryLog
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.budgeted.state import Ask, Decision, Position, State, Stop
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
 from bayescrowd.data.vocabulary import natural_key, plain
 
-__all__ = ["BELIEFS", "BudgetResult", "ModelName", "Policy"]
+__all__ = ["BELIEFS", "BudgetResult", "FirstBelief", "ModelName", "Policy"]
 
 ModelName = Literal["naive_bayes", "access_path"]
 
-Beliefs = Callable[[FeatureSpace, int], Belief]
+FirstBelief = Callable[[FeatureSpace, int], Belief]
+"""Makes the belief before the first answer from the space and the number of labels per query."""
 
-BELIEFS: dict[str, Beliefs] = {
+BELIEFS: dict[str, FirstBelief] = {
     "naive_bayes": lambda space, labels_per_query: NaiveBayesBelief(space),
     "access_path": AccessPathBelief,
 }
-"""What is believed before the first answer, given space and labels per query; by model."""
+"""How each model's belief is made."""
 
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="Policy")
@@ -50,9 +53,9 @@ class BudgetResult(NamedTuple):
     """What a policy has learned."""
 
     selected: tuple[Hashable, ...]
-    """The K features to use, the first chosen first."""
+    """The K features to use, in the order in which they were chosen."""
     classifier: Classifier
-    """Tells the class from the selected features."""
+    """Predicts the class from the selected features."""
     spending: pd.DataFrame
     """By feature: observations, labels, cost, and whether it is selected."""
     history: pd.DataFrame
@@ -69,17 +72,21 @@ class Policy(ABC):
     """Decides what to ask next, and which features to use in the end.
 
     Args:
-        space: classes, features, priors, costs.
+        space: classes, features, priors and costs.
         budget: what the labels may cost in all.
-        n_features: how many features the classifier may use (K).
-        model: how labels depend on the class.
-        labels_per_query: labels of the same feature of the same instance per query (W).
-        seed: of every random choice.
+        n_features: number of features that the classifier may use (K).
+        model: name of the model of how labels depend on the class.
+        labels_per_query: number of labels that each query asks for, all of the same feature of the
+            same instance (W).
+        seed: seed of every random choice.
 
     Raises:
         ValueError: the budget does not pay for a single query, there are fewer features than are
             to be selected, or an argument is out of range.
     """
+
+    _beliefs: ClassVar[Mapping[str, FirstBelief]] = BELIEFS
+    """How each model's belief is made for this policy."""
 
     @validate_arguments
     def __init__(
@@ -92,8 +99,8 @@ class Policy(ABC):
         labels_per_query: Count = 1,
         seed: Seed = 0,
     ) -> None:
-        if model not in BELIEFS:
-            raise ValueError(f"model={model!r}: expected one of {', '.join(BELIEFS)}")
+        if model not in self._beliefs:
+            raise ValueError(f"model={model!r}: expected one of {', '.join(self._beliefs)}")
         if n_features > len(space.features):
             raise ValueError(
                 f"n_features={n_features}: expected 1 to {len(space.features)}, the number of "
@@ -110,37 +117,33 @@ class Policy(ABC):
         self.model = model
         self.labels_per_query = labels_per_query
         self.seed = seed
-        self._rng = np.random.default_rng(seed)
-        features = self._rng.permutation(_sorted_positions(space.names))
-        self._space = space.take(features.tolist(), _sorted_positions(space.classes))
-        self._shares = self._space.class_prior.cumsum()
-        self._ledger = Ledger(self._space, budget, labels_per_query)
-        self._slots: list[dict[int, int]] = [{} for _ in self._space.features]
-        self._belief = self._first_belief()
-        self._stop_reason = ""
-        self._again = -1
-        """Feature to ask about with another class: the last one had no instance left."""
+        rng = np.random.default_rng(seed)
+        features = rng.permutation(_sorted_positions(space.names))
+        own_space = space.take(features.tolist(), _sorted_positions(space.classes))
+        problem = Problem(own_space, budget, n_features, labels_per_query)
+        self._core = self._make_core(problem)
+        belief = self._beliefs[model](own_space, labels_per_query)
+        self._state = self._core.begin(belief, Position.after(rng))
+        self._log = QueryLog(problem.code_of)
+        self._decision: Decision[Any] | None = None
+        """What the core decides in the present state; None until it has been asked."""
 
-    # -- what users call ---------------------------------------------------------------------
+    @abstractmethod
+    def _make_core(self, problem: Problem) -> Core[Any]:
+        """The pure functions that this policy consists of."""
+
+    # -- asking and telling ------------------------------------------------------------------
 
     def ask(self) -> Query | None:
         """The next query; None when there is nothing to ask before more answers come, or ever.
 
-        `stopped` tells which.
+        `stopped` says which of the two it is.
         """
-        if self._stop_reason:
+        decision = self._decide()
+        if not isinstance(decision, Ask):
             return None
-        now = self._now()
-        if not now.any():
-            return None
-        is_again = self._again >= 0 and now[self._again]
-        feature = self._again if is_again else self._choose(now)
-        if feature is None:
-            return None
-        self._again = -1
-        cls = self._next_class(feature)
-        query = self._ledger.ask(feature, cls)
-        self._asked(feature, cls)
+        query = self._core.query(self._state, decision)
+        self._record_question(query)
         return query
 
     @validate_arguments
@@ -153,56 +156,59 @@ class Policy(ABC):
 
     @validate_arguments
     def tell(self, query: Query | int, answers: Any) -> None:
-        """Hand in answers to a query: all its labels or some of them, whenever they come.
+        """Report answers to a query: all its labels or some of them, whenever they come.
 
-        The only place where budget is spent. The same answers again are ignored.
+        This is the only place where budget is spent. The same answers again are ignored.
 
         Args:
             query: the query, or its id.
             answers: a value or several.
 
         Raises:
-            ValueError: see `Ledger.tell`; nothing is spent then.
+            ValueError: the query was never asked, or an answer is impossible, superfluous, or
+                differs from the one reported before; nothing is spent then.
         """
-        told = self._ledger.tell(query, answers)
-        if told is not None and told[1]:
-            self._take_in(told[0])
+        event = self._log.check_answers(query, answers, self._state.book)
+        if event is not None:
+            self._record(event)
 
     @validate_arguments
     def exhausted(self, query: Query | int) -> None:
-        """Say that no instance of the query's class is left whose feature is not labelled yet.
+        """Report that no instance of the query's class is left whose feature is unlabelled.
 
         Nothing is spent. The next query is about the same feature and another class.
+
+        Raises:
+            ValueError: the query is not open, or has an answer.
         """
-        entry = self._ledger.exhaust(query)
-        self._again = entry.feature
-        self._withdrawn(entry)
+        self._record(self._log.check_exhausted(query, self._state.book))
 
     @validate_arguments
     def withdraw(self, query: Query | int) -> None:
-        """Close a query that will not be answered any further; what was told stays in use."""
-        entry = self._ledger.withdraw(query)
-        if entry.answers:
-            self._take_in(entry)
-        self._withdrawn(entry)
+        """Close a query that will have no further answers; those it has stay in use.
+
+        Raises:
+            ValueError: the query is not open.
+        """
+        self._record(self._log.check_withdrawn(query, self._state.book))
 
     @validate_arguments
     def replay(self: Itself, events: Iterable[Event], *, strict: bool = True) -> Itself:
         """Run through the events of another policy with the same arguments.
 
         Args:
-            events: what the other one's `events` held.
-            strict: refuse events that this policy would not have caused; otherwise the recorded
-                queries are taken as they are. (Another release of NumPy may draw otherwise.)
+            events: the other policy's `events`, or the first of them.
+            strict: refuse questions that this policy would not ask; otherwise the recorded
+                questions are asked instead. (Another release of NumPy may draw other numbers.)
 
         Raises:
-            ValueError: this policy has events of its own, or asks otherwise.
+            ValueError: this policy has events of its own, or would ask another question.
         """
-        if self._ledger.events:
+        if self._log.events:
             raise ValueError("replay: expected a policy that has not asked anything yet")
         for number, event in enumerate(events, start=1):
             if event.kind == "asked":
-                self._ask_again(event.query, number, strict=strict)
+                self._replay_question(event.query, number, strict=strict)
             elif event.kind == "told":
                 self.tell(event.query, event.answers)
             elif event.kind == "exhausted":
@@ -211,50 +217,99 @@ class Policy(ABC):
                 self.withdraw(event.query)
         return self
 
+    def _decide(self) -> Decision[Any]:
+        if self._decision is None:
+            self._decision = self._core.decide(self._state)
+        return self._decision
+
+    def _replay_question(self, query: Query, number: int, *, strict: bool) -> None:
+        decision = self._decide()
+        own = self._core.query(self._state, decision) if isinstance(decision, Ask) else None
+        if own != query and strict:
+            raise ValueError(
+                f"event {number}: this policy asks {own}, where {query} was asked; does it have "
+                "other arguments, or was another release of NumPy used?"
+            )
+        if own != query:
+            self._check_recorded(query, number)
+        self._record_question(query)
+
+    def _check_recorded(self, query: Query, number: int) -> None:
+        """Raise unless a question that this policy would not ask can still be asked."""
+        problem = self._core.problem
+        expected = query._replace(
+            n_labels=problem.labels_per_query, id=self._state.book.n_asked + 1
+        )
+        is_known = (
+            query.feature in problem.feature_positions and query.target in problem.class_positions
+        )
+        if not is_known or query != expected:
+            raise ValueError(
+                f"event {number}: {query} is not a question of this policy; expected query "
+                f"{expected.id}, about {expected.n_labels} labels, with a feature and a class of "
+                "its space"
+            )
+
+    def _record_question(self, query: Query) -> None:
+        followed = self._core.follow(self._state, self._decide())
+        self._record(Event("asked", query, ()), followed)
+
+    def _record(self, event: Event, state: State[Any] | None = None) -> None:
+        """Move on from the present state, or from the one given, by an event."""
+        self._state = self._core.tell(self._state if state is None else state, event)
+        self._decision = None
+        self._log.append(event)
+
+    # -- what there is to see ----------------------------------------------------------------
+
+    @property
+    def core(self) -> Core[Any]:
+        """The pure functions that make this policy's decisions."""
+        return self._core
+
+    @property
+    def state(self) -> State[Any]:
+        """Everything that the next decision depends on, as a value."""
+        return self._state
+
     @property
     def events(self) -> tuple[Event, ...]:
-        """All that happened so far, in order: with the arguments, the policy's whole state."""
-        return tuple(self._ledger.events)
+        """All that has happened, in order: with the arguments, it determines the state."""
+        return tuple(self._log.events)
 
     @property
     def open_queries(self) -> tuple[Query, ...]:
-        """Queries that wait for answers, the oldest first."""
-        return tuple(entry.query for entry in self._ledger.open.values())
+        """Queries that are waiting for answers, the oldest first."""
+        return tuple(entry.query for entry in self._state.book.open_queries.values())
 
     @property
     def spent(self) -> float:
-        """Cost of the labels told so far."""
-        return self._ledger.spent
+        """Cost of the labels received so far."""
+        return self._state.book.spent
 
     @property
     def left(self) -> float:
         """Budget not spent yet; part of it may be reserved for open queries."""
-        return self._ledger.left
+        return self._core.budget_left(self._state)
 
     @property
     def stopped(self) -> str:
         """Why nothing more will be asked; empty while there is more to ask."""
-        if self._stop_reason:
-            return self._stop_reason
-        askable = self._ledger.askable()
-        if not askable.any():
-            return "nothing left to ask"
-        if (self._ledger.prices[askable] > self._ledger.left + 1e-9).all():
-            return "budget spent"
-        return ""
+        decision = self._decide()
+        return decision.reason if isinstance(decision, Stop) else ""
 
     @validate_arguments
-    def result(self, *, estimate: Estimate = "mean") -> BudgetResult:
-        """What was learned so far; may be asked for at any time.
+    def result(self, *, estimate: PointEstimate = "mean") -> BudgetResult:
+        """What has been learned so far; available at any time.
 
         Args:
             estimate: parameters of the classifier: the posterior's 'mean', or its mode, 'map'.
         """
-        selected = self._select()
-        names = self._space.names
+        selected = self._core.select(self._state)
+        names = self._core.problem.feature_names
         return BudgetResult(
             selected=tuple(names[f] for f in selected),
-            classifier=self._classifier_of(selected, estimate),
+            classifier=self._make_classifier(selected, estimate),
             spending=self._spending(selected),
             history=self._history(),
             spent=self.spent,
@@ -263,142 +318,72 @@ class Policy(ABC):
         )
 
     @validate_arguments
-    def classifier(self, *, estimate: Estimate = "mean") -> Classifier:
+    def classifier(self, *, estimate: PointEstimate = "mean") -> Classifier:
         """The classifier of `result` alone, without its tables."""
-        return self._classifier_of(self._select(), estimate)
+        return self._make_classifier(self._core.select(self._state), estimate)
 
     @validate_arguments
     def credibility(self, *, epsilon: Positive = 0.05, measure: Measure = "interval") -> pd.Series:
         """How well each feature's parameters are known, 0 to 1 (equation 1 of the paper).
 
         Args:
-            epsilon: half width of the interval around the mean.
-            measure: 'interval', the paper's; 'variance' or 'hdi'.
+            epsilon: half-width of the interval around the mean.
+            measure: 'interval', as in the paper; 'variance' or 'hdi'.
         """
+        belief, prior = self._state.belief, self._core.problem.prior
         known = [
-            self._credibility_of(f, epsilon=epsilon, measure=measure)
-            for f in range(len(self._space.features))
+            least_credibility(belief.rows(f), prior, epsilon=epsilon, measure=measure)
+            for f in range(len(belief.n_outcomes))
         ]
-        by_name = pd.Series(known, index=pd.Index(self._space.names), name="credibility")
+        return self._by_feature(known, "credibility")
+
+    def _by_feature(self, numbers: Any, name: str) -> pd.Series:
+        """Numbers of the core's features, in the order of the user's space."""
+        by_name = pd.Series(numbers, index=pd.Index(self._core.problem.feature_names), name=name)
         return by_name.reindex(pd.Index(self.space.names))
 
-    # -- what policies decide ----------------------------------------------------------------
-
-    def _first_belief(self) -> Belief:
-        """What is believed before the first answer."""
-        return BELIEFS[self.model](self._space, self.labels_per_query)
-
-    @abstractmethod
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
-        """Position of the feature to ask about, or None to wait for answers.
-
-        Must not change the state if it returns None, but for setting `_stop_reason`.
-        """
-
-    def _next_class(self, feature: int) -> int:
-        """Position of the class to ask about: y ~ P(Y) among those with instances left."""
-        available = self._ledger.available[feature]
-        shares = self._shares
-        if not available.all():
-            shares = np.where(available, self._space.class_prior, 0.0).cumsum()
-        place = self._rng.random() * shares[-1]
-        return int(min(np.searchsorted(shares, place, side="right"), len(shares) - 1))
-
-    def _asked(self, feature: int, cls: int) -> None:
-        """A query was opened."""
-
-    def _observed(self, entry: Entry) -> None:
-        """An observation has reached the belief."""
-
-    def _withdrawn(self, entry: Entry) -> None:
-        """A query was closed without its labels."""
-
-    def _select(self) -> list[int]:
-        """Positions of the features to use, given what is believed now."""
-        prior, mean = self._space.class_prior, self._belief.mean()
-        return greedy(prior, mean, self._belief.n_outcomes, self.n_features)
-
-    # -- for policies to use -----------------------------------------------------------------
-
-    def _credibility_of(self, feature: int, *, epsilon: float, measure: Measure) -> float:
-        """The least credibility of the feature's tables."""
-        by_class, *others = self._belief.rows(feature)
-        known = [credibility(by_class, self._space.class_prior, epsilon=epsilon, measure=measure)]
-        for rows in others:
-            even = np.full(len(rows), 1 / len(rows))
-            known.append(credibility(rows, even, epsilon=epsilon, measure=measure))
-        return min(known)
-
-    def _now(self) -> Bool[np.ndarray, " feature"]:
-        """Features that can be asked about now."""
-        return self._ledger.askable() & self._ledger.affordable()
-
-    def _take_in(self, entry: Entry) -> None:
-        slots = self._slots[entry.feature]
-        codes = [self._space.code_of(entry.query.feature, value) for value in entry.answers]
-        labels = tuple(slots.setdefault(code, len(slots)) for code in codes)
-        self._belief.observe(entry.feature, entry.cls, labels)
-        self._observed(entry)
-
-    # -- results -----------------------------------------------------------------------------
-
-    def _ask_again(self, query: Query, number: int, *, strict: bool) -> None:
-        found = self.ask()
-        if found == query:
-            return
-        if strict:
+    def _make_classifier(self, selected: Sequence[int], estimate: PointEstimate) -> Classifier:
+        if estimate not in get_args(PointEstimate):
             raise ValueError(
-                f"event {number}: this policy asks {found}, where {query} was asked; were its "
-                "arguments others, or another release of NumPy at work?"
+                f"estimate={estimate!r}: expected one of {', '.join(get_args(PointEstimate))}"
             )
-        if found is not None:
-            self._ledger.forget(found)
-        feature, cls = self._ledger.position(query)
-        self._ledger.ask(feature, cls)
-        self._asked(feature, cls)
+        names, belief = self._core.problem.feature_names, self._state.belief
+        readers = {names[f]: belief.reader(f, self._value_slots(f), estimate) for f in selected}
+        return Classifier(self._core.problem.space, readers)
 
-    def _classifier_of(self, selected: Sequence[int], estimate: Estimate) -> Classifier:
-        if estimate not in get_args(Estimate):
-            raise ValueError(
-                f"estimate={estimate!r}: expected one of {', '.join(get_args(Estimate))}"
-            )
-        names = self._space.names
-        readers = {
-            names[f]: self._belief.reader(f, self._slots_of_values(f), estimate) for f in selected
-        }
-        return Classifier(self._space, readers)
-
-    def _slots_of_values(self, feature: int) -> Int[np.ndarray, " value"]:
+    def _value_slots(self, feature: int) -> Int[np.ndarray, " value"]:
         """Slot of each value; those never seen take the slots that are left."""
-        slots = self._slots[feature]
-        n_values = self._space.n_values[feature]
-        unseen = iter(range(len(slots), n_values))
-        return np.array([slots[v] if v in slots else next(unseen) for v in range(n_values)])
+        seen = self._state.slots[feature]
+        n_values = self._core.problem.space.n_values[feature]
+        unseen = [value for value in range(n_values) if value not in seen]
+        slots = np.empty(n_values, dtype=np.int64)
+        slots[[*seen, *unseen]] = np.arange(n_values)
+        return slots
 
     def _spending(self, selected: Sequence[int]) -> pd.DataFrame:
-        ledger = self._ledger
+        book, problem = self._state.book, self._core.problem
         table = pd.DataFrame(
             {
-                "observations": ledger.observed.sum(axis=1),
-                "labels": ledger.labels,
-                "cost": ledger.costs_by_feature(),
-                "selected": np.isin(np.arange(len(ledger.labels)), selected),
+                "observations": book.observed.sum(axis=1),
+                "labels": book.n_labels,
+                "cost": book.n_labels * problem.label_costs,
+                "selected": np.isin(np.arange(len(book.n_labels)), selected),
             },
-            index=pd.Index(self._space.names, name="feature"),
+            index=pd.Index(problem.feature_names, name="feature"),
         )
         return table.reindex(pd.Index(self.space.names, name="feature"))
 
     def _history(self) -> pd.DataFrame:
         spent, rows = 0.0, []
         answers: dict[int, tuple[Hashable, ...]] = {}
-        for event in self._ledger.events:
+        for event in self._log.events:
             if event.kind != "told":
                 continue
             query = event.query
-            spent += len(event.answers) * self._space.costs[query.feature]
-            told = answers[query.id] = answers.get(query.id, ()) + event.answers
-            if len(told) == query.n_labels:
-                rows.append((query.id, query.feature, query.target, told, spent))
+            spent += len(event.answers) * self.space.costs[query.feature]
+            reported = answers[query.id] = answers.get(query.id, ()) + event.answers
+            if len(reported) == query.n_labels:
+                rows.append((query.id, query.feature, query.target, reported, spent))
         columns = ["id", "feature", "target", "answers", "spent"]
         return pd.DataFrame(rows, columns=columns).set_index("id")
 

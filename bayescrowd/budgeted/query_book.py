@@ -1,35 +1,37 @@
-"""The books of a policy: what was asked, what was answered, what was paid.
+"""Queries, their answers, and what they cost.
 
-Money moves in `Ledger.tell` alone. Open queries reserve what their missing labels will cost, so
-that several can be open at a time and the budget still holds. Everything is checked before
-anything is written: a refused answer changes nothing.
+`QueryBook` is a value: what is open, spent and reserved. Asking, answering and closing a query
+return a new book. Money is spent in `QueryBook.answer` alone. Open queries reserve the price of
+their missing labels, so that several can be open at a time and the budget still holds.
+
+`QueryLog` is what the user's side of a policy keeps: all events, and the checks of what a user
+reports. Everything is checked before anything changes: a refused answer changes nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
-from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.data.vocabulary import comma_list, plain
 
-__all__ = ["Entry", "Event", "Ledger", "Query"]
+__all__ = ["ROUNDING", "Event", "OpenQuery", "Query", "QueryBook", "QueryLog"]
 
 ROUNDING = 1e-9
-"""By how much sums of costs may be off."""
+"""Largest rounding error that a sum of costs may have."""
 
 
 class Query(NamedTuple):
-    """A question: the labels of one feature on some instance of a class."""
+    """A question: the labels of one feature of some instance of a class."""
 
     feature: Hashable
     """The feature to label."""
     target: Hashable
-    """Class of the instance to label it on."""
+    """Class of the instance to label."""
     n_labels: int
     """How many labels to ask for, all about the same instance."""
     id: int
@@ -37,18 +39,18 @@ class Query(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A line of a policy's journal."""
+    """One entry of a policy's log."""
 
     kind: Literal["asked", "told", "exhausted", "withdrawn"]
     """What happened."""
     query: Query
     """The query that it happened to."""
     answers: tuple[Hashable, ...]
-    """The labels told; empty for the other kinds."""
+    """The labels that were reported; empty unless `kind` is 'told'."""
 
 
-class Entry(NamedTuple):
-    """A query in the books."""
+class OpenQuery(NamedTuple):
+    """A query with the answers received so far."""
 
     query: Query
     """The query as it was asked."""
@@ -56,164 +58,184 @@ class Entry(NamedTuple):
     """Position of its feature."""
     cls: int
     """Position of its class."""
-    answers: list[Hashable]
-    """The labels told so far."""
-
-
-class Ledger:
-    """Queries and money of one policy; positions are those of `space`.
-
-    Args:
-        space: the policy's space.
-        budget: what may be spent.
-        labels_per_query: labels of each query.
-    """
-
-    def __init__(self, space: FeatureSpace, budget: float, labels_per_query: int) -> None:
-        self.space = space
-        self.budget = budget
-        self.labels_per_query = labels_per_query
-        self.label_costs = space.label_costs()
-        self.prices = self.label_costs * labels_per_query
-        self.spent = 0.0
-        self.reserved = 0.0
-        self.events: list[Event] = []
-        self.open: dict[int, Entry] = {}
-        self.closed: dict[int, Entry] = {}
-        shape = (len(self.prices), space.n_classes)
-        self.available: Bool[np.ndarray, "feature cls"] = np.ones(shape, dtype=bool)
-        self.pending: Int[np.ndarray, "feature cls"] = np.zeros(shape, dtype=np.int64)
-        self.observed: Int[np.ndarray, "feature cls"] = np.zeros(shape, dtype=np.int64)
-        self.labels: Int[np.ndarray, " feature"] = np.zeros(shape[0], dtype=np.int64)
-        self._askable: Bool[np.ndarray, " feature"] = np.ones(shape[0], dtype=bool)
-        self._positions = {name: f for f, name in enumerate(space.features)}
-        self._class_positions = {name: y for y, name in enumerate(space.classes)}
-        self._n_asked = 0
+    label_cost: float
+    """Cost of one label."""
+    answers: tuple[Hashable, ...]
+    """The labels received so far."""
 
     @property
-    def left(self) -> float:
-        """Budget not spent yet."""
-        return self.budget - self.spent
+    def n_missing(self) -> int:
+        """Number of labels still to come."""
+        return self.query.n_labels - len(self.answers)
 
-    def askable(self) -> Bool[np.ndarray, " feature"]:
-        """Which features have an instance left."""
-        return self._askable
 
-    def affordable(self) -> Bool[np.ndarray, " feature"]:
-        """Which features' queries can be paid from what is neither spent nor reserved."""
-        return self.prices <= self.left - self.reserved + ROUNDING
+class QueryBook(NamedTuple):
+    """Money, open queries and counts after some events; a value, whose arrays are read-only."""
 
-    def ask(self, feature: int, cls: int) -> Query:
-        """Open a query."""
-        self._n_asked += 1
-        query = Query(
-            feature=self.space.names[feature],
-            target=self.space.classes[cls],
-            n_labels=self.labels_per_query,
-            id=self._n_asked,
+    spent: float
+    """Cost of all labels received."""
+    reserved: float
+    """Cost of the labels that open queries still lack."""
+    n_asked: int
+    """Number of queries asked so far."""
+    open_queries: Mapping[int, OpenQuery]
+    """The open queries by id, the oldest first."""
+    available: Bool[np.ndarray, "feature cls"]
+    """Whether there may be an instance of the class whose feature is not labelled yet."""
+    askable: Bool[np.ndarray, " feature"]
+    """Whether the feature is available for any class."""
+    pending: Int[np.ndarray, "feature cls"]
+    """Number of open queries."""
+    observed: Int[np.ndarray, "feature cls"]
+    """Number of observations: closed queries that have answers."""
+    n_labels: Int[np.ndarray, " feature"]
+    """Number of labels received."""
+
+    @classmethod
+    def empty(cls, n_features: int, n_classes: int) -> QueryBook:
+        """The book before the first query."""
+        shape = (n_features, n_classes)
+        return cls(
+            spent=0.0,
+            reserved=0.0,
+            n_asked=0,
+            open_queries={},
+            available=_read_only(np.ones(shape, dtype=bool)),
+            askable=_read_only(np.ones(n_features, dtype=bool)),
+            pending=_read_only(np.zeros(shape, dtype=np.int64)),
+            observed=_read_only(np.zeros(shape, dtype=np.int64)),
+            n_labels=_read_only(np.zeros(n_features, dtype=np.int64)),
         )
-        self.open[query.id] = Entry(query, feature, cls, [])
-        self.reserved += self.prices[feature]
-        self.pending[feature, cls] += 1
-        self.events.append(Event("asked", query, ()))
-        return query
 
-    def tell(self, query: Query | int, answers: Any) -> tuple[Entry, bool] | None:
-        """Record labels and pay for them.
+    def ask(self, query: OpenQuery) -> QueryBook:
+        """Open a query and reserve its price."""
+        return self._replace(
+            reserved=self.reserved + query.label_cost * query.query.n_labels,
+            n_asked=self.n_asked + 1,
+            open_queries={**self.open_queries, query.query.id: query},
+            pending=_add(self.pending, (query.feature, query.cls), 1),
+        )
+
+    def answer(self, id_: int, answers: tuple[Hashable, ...]) -> tuple[QueryBook, OpenQuery]:
+        """Pay for answers to an open query, and close it if it lacks none then.
 
         Returns:
-            The entry and whether it is complete now; None if the labels were told before.
+            The new book, and the query with all its answers.
+        """
+        before = self.open_queries[id_]
+        query = before._replace(answers=before.answers + answers)
+        cost = len(answers) * query.label_cost
+        book = self._replace(
+            spent=self.spent + cost,
+            reserved=self.reserved - cost,
+            open_queries={**self.open_queries, id_: query},
+            n_labels=_add(self.n_labels, query.feature, len(answers)),
+        )
+        return (book if query.n_missing else book.close(id_)), query
+
+    def exhaust(self, id_: int) -> QueryBook:
+        """Close a query for which there is no instance, and rule out others like it."""
+        query = self.open_queries[id_]
+        available = self.available.copy()
+        available[query.feature, query.cls] = False
+        askable = self.askable.copy()
+        askable[query.feature] = available[query.feature].any()
+        book = self._replace(available=_read_only(available), askable=_read_only(askable))
+        return book.close(id_)
+
+    def close(self, id_: int) -> QueryBook:
+        """Close a query that gets no further answers; those that it has are an observation."""
+        others = {**self.open_queries}
+        query = others.pop(id_)
+        pair = (query.feature, query.cls)
+        return self._replace(
+            reserved=self.reserved - query.n_missing * query.label_cost,
+            open_queries=others,
+            pending=_add(self.pending, pair, -1),
+            observed=_add(self.observed, pair, 1) if query.answers else self.observed,
+        )
+
+
+class QueryLog:
+    """All events of one policy, and the checks of what its user reports.
+
+    Args:
+        code_of: gives the position of a value among those of a feature, or raises a ValueError.
+    """
+
+    def __init__(self, code_of: Callable[[Hashable, Hashable], int]) -> None:
+        self._code_of = code_of
+        self.events: list[Event] = []
+        self._queries: dict[int, Query] = {}
+        self._answers: dict[int, tuple[Hashable, ...]] = {}
+
+    def append(self, event: Event) -> None:
+        """Record an event that has been checked."""
+        id_ = event.query.id
+        self.events.append(event)
+        self._queries[id_] = event.query
+        self._answers[id_] = self._answers.get(id_, ()) + event.answers
+
+    def check_answers(self, query: Query | int, answers: Any, book: QueryBook) -> Event | None:
+        """The event of answers to a query; None if the same answers were reported before.
 
         Raises:
-            ValueError: the query was never asked, or an answer is impossible, superfluous or
-                another than the one told before.
+            ValueError: the query was never asked, or the answers are impossible, too many, or
+                differ from those that closed it.
         """
-        told = _as_answers(answers)
-        entry = self._find(query)
-        name = f"query {entry.query.id} ({entry.query.feature!r} of {entry.query.target!r})"
-        if entry.query.id in self.closed:
-            if Counter(told) == Counter(entry.answers):
+        reported = _as_answers(answers)
+        known = self._find(query)
+        so_far = self._answers[known.id]
+        name = f"query {known.id} ({known.feature!r} of {known.target!r})"
+        if known.id not in book.open_queries:
+            if Counter(reported) == Counter(so_far):
                 return None
             raise ValueError(
-                f"{name} is closed with the answers {comma_list(entry.answers) or 'none'}; "
-                f"got {comma_list(told)}"
+                f"{name} is closed with the answers {comma_list(so_far) or 'none'}; "
+                f"got {comma_list(reported)}"
             )
-        if not told:
+        if not reported:
             raise ValueError(f"{name}: no answer given")
-        n_missing = entry.query.n_labels - len(entry.answers)
-        if len(told) > n_missing:
-            raise ValueError(f"{name} lacks {n_missing} labels; got {len(told)}")
-        for value in told:
+        n_missing = known.n_labels - len(so_far)
+        if len(reported) > n_missing:
+            raise ValueError(f"{name} lacks {n_missing} labels; got {len(reported)}")
+        for value in reported:
             try:
-                self.space.code_of(entry.query.feature, value)
+                self._code_of(known.feature, value)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
-        entry.answers.extend(told)
-        cost = len(told) * float(self.label_costs[entry.feature])
-        self.spent += cost
-        self.reserved -= cost
-        self.labels[entry.feature] += len(told)
-        self.events.append(Event("told", entry.query, told))
-        is_complete = len(told) == n_missing
-        if is_complete:
-            self._close(entry)
-            self.observed[entry.feature, entry.cls] += 1
-        return entry, is_complete
+        return Event("told", known, reported)
 
-    def exhaust(self, query: Query | int) -> Entry:
-        """Close a query for which there is no instance, and ask for none like it again."""
-        entry = self._still_open(query)
-        if entry.answers:
-            raise ValueError(f"query {entry.query.id} has answers, hence an instance")
-        self.available[entry.feature, entry.cls] = False
-        self._askable[entry.feature] = self.available[entry.feature].any()
-        self._close(entry)
-        self.events.append(Event("exhausted", entry.query, ()))
-        return entry
+    def check_exhausted(self, query: Query | int, book: QueryBook) -> Event:
+        """The event of a query for which there is no instance.
 
-    def withdraw(self, query: Query | int) -> Entry:
-        """Close a query that will have no further answers; what was told stays."""
-        entry = self._still_open(query)
-        self._close(entry)
-        self.observed[entry.feature, entry.cls] += bool(entry.answers)
-        self.events.append(Event("withdrawn", entry.query, ()))
-        return entry
+        Raises:
+            ValueError: the query is not open, or has an answer.
+        """
+        known = self._find_open(query, book)
+        if self._answers[known.id]:
+            raise ValueError(f"query {known.id} has answers, hence an instance")
+        return Event("exhausted", known, ())
 
-    def forget(self, query: Query) -> None:
-        """Take back the query asked last, as if it had not been."""
-        entry = self.open[query.id]
-        self._close(entry)
-        del self.closed[query.id]
-        self.events.pop()
-        self._n_asked -= 1
+    def check_withdrawn(self, query: Query | int, book: QueryBook) -> Event:
+        """The event of a query that will have no further answers.
 
-    def position(self, query: Query) -> tuple[int, int]:
-        """Positions of a query's feature and class."""
-        return self._positions[query.feature], self._class_positions[query.target]
+        Raises:
+            ValueError: the query is not open.
+        """
+        return Event("withdrawn", self._find_open(query, book), ())
 
-    def costs_by_feature(self) -> Float[np.ndarray, " feature"]:
-        """What was paid for each feature."""
-        return self.labels * self.label_costs
-
-    def _find(self, query: Query | int) -> Entry:
-        id_ = query.id if isinstance(query, Query) else query
-        entry = self.open.get(id_) or self.closed.get(id_)
-        if entry is None or (isinstance(query, Query) and query != entry.query):
+    def _find(self, query: Query | int) -> Query:
+        known = self._queries.get(query.id if isinstance(query, Query) else query)
+        if known is None or (isinstance(query, Query) and query != known):
             raise ValueError(f"query={query}: never asked; expected one that `ask` returned")
-        return entry
+        return known
 
-    def _still_open(self, query: Query | int) -> Entry:
-        entry = self._find(query)
-        if entry.query.id in self.closed:
-            raise ValueError(f"query {entry.query.id} is closed already")
-        return entry
-
-    def _close(self, entry: Entry) -> None:
-        n_missing = entry.query.n_labels - len(entry.answers)
-        self.reserved -= n_missing * float(self.label_costs[entry.feature])
-        self.pending[entry.feature, entry.cls] -= 1
-        del self.open[entry.query.id]
-        self.closed[entry.query.id] = entry
+    def _find_open(self, query: Query | int, book: QueryBook) -> Query:
+        known = self._find(query)
+        if known.id not in book.open_queries:
+            raise ValueError(f"query {known.id} is closed already")
+        return known
 
 
 def _as_answers(answers: Any) -> tuple[Hashable, ...]:
@@ -221,3 +243,17 @@ def _as_answers(answers: Any) -> tuple[Hashable, ...]:
     if isinstance(answers, str) or not hasattr(answers, "__iter__"):
         return (plain(answers),)
     return tuple(plain(value) for value in answers)
+
+
+def _add(
+    counts: Int[np.ndarray, "*axis"], at: int | tuple[int, int], amount: int
+) -> Int[np.ndarray, "*axis"]:
+    """The counts with an amount added at one place."""
+    changed = counts.copy()
+    changed[at] += amount
+    return _read_only(changed)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array

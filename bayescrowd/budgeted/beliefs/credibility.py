@@ -3,17 +3,17 @@
     q_i = sum over y of P(y) / v  sum over values x of  P(|theta_yi^x - mean| <= epsilon),
 
 where ``theta_yi^x`` is Beta(a_x, a_0 - a_x), the marginal of the Dirichlet row. B-LEAFS takes a
-feature in once ``q_i >= 1 - delta``. The paper allows other notions of concentration; all three
+feature in once ``q_i >= 1 - delta``. The paper allows other measures of concentration; all three
 here lie in [0, 1] and rise with the number of observations:
 
 * 'interval': the paper's equation;
 * 'variance': 1 - 4 times the mean variance of a parameter (1/4 is the largest there is);
 * 'hdi': 1 - the mean width of the parameters' 95 % highest-density intervals.
 
-The thresholds follow the paper's guideline: delta_L is what a feature would have after B/N
-observations, RoundRobin's share, and delta_U after B/K, with all values equally frequent. It rises
-with the number of observations, so delta_U < delta_L, and the printed (delta_U - delta_L) / 2 is
-negative: nothing is ever credible. The midpoint (delta_L + delta_U) / 2 is what the text means.
+The thresholds follow the paper's guideline: delta_L is 1 - q_i after B/N observations, RoundRobin's
+share, and delta_U after B/K, with all values equally frequent. Since q_i rises with the number of
+observations, delta_U < delta_L, and the printed (delta_U - delta_L) / 2 is negative: nothing is
+ever credible. The midpoint (delta_L + delta_U) / 2 is what the text means.
 """
 
 from __future__ import annotations
@@ -26,16 +26,30 @@ from scipy.special import betainc, betaincinv
 
 from bayescrowd.budgeted.space import FeatureSpace
 
-__all__ = ["Delta", "Measure", "Thresholds", "credibility", "delta_of", "thresholds"]
+__all__ = [
+    "Delta",
+    "Measure",
+    "Thresholds",
+    "credibility",
+    "delta_of",
+    "least_credibility",
+    "thresholds",
+]
 
 Measure = Literal["interval", "variance", "hdi"]
+"""How the concentration of parameters is measured."""
+
 Delta = Literal["midpoint", "upper", "lower", "printed"]
+"""Rules for delta, given delta_L and delta_U."""
 
 HDI_MASS = 0.95
+"""Probability inside a highest-density interval."""
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
+"""The factor by which a step of golden-section search narrows the bracket."""
+
 _N_GOLDEN = 30
-"""Steps of the search for the narrowest interval: the tail is found to 1e-8."""
+"""Number of steps of that search; they find the tail below the interval to 1e-8."""
 
 
 class Thresholds(NamedTuple):
@@ -57,10 +71,10 @@ def credibility(
     """How well the Dirichlet rows of a feature are known, 0 to 1.
 
     Args:
-        concentration: of each row; all above 0.
-        weights: of each row, summing to 1: P(y) for rows given the class.
-        epsilon: half width of the interval around the mean, for 'interval'.
-        measure: see the module.
+        concentration: Dirichlet concentrations of each row, all above 0.
+        weights: weight of each row, summing to 1: P(y) for rows given the class.
+        epsilon: half-width of the interval around the mean, for 'interval'.
+        measure: measure of concentration; see the module.
 
     Examples:
         >>> import numpy as np
@@ -82,6 +96,29 @@ def credibility(
     return float(weights @ known.sum(axis=1)) / known.shape[1]
 
 
+def least_credibility(
+    tables: list[Float[np.ndarray, "_row value"]],
+    prior: Float[np.ndarray, " cls"],
+    *,
+    epsilon: float,
+    measure: Measure,
+) -> float:
+    """The least credibility of a feature's tables of Dirichlet rows (`Belief.rows`).
+
+    Args:
+        tables: concentrations given each class, then tables whose rows count equally.
+        prior: probability of each class.
+        epsilon: half-width of the interval around the mean, for 'interval'.
+        measure: measure of concentration; see the module.
+    """
+    by_class, *others = tables
+    known = [credibility(by_class, prior, epsilon=epsilon, measure=measure)]
+    for rows in others:
+        even = np.full(len(rows), 1 / len(rows))
+        known.append(credibility(rows, even, epsilon=epsilon, measure=measure))
+    return min(known)
+
+
 def thresholds(
     space: FeatureSpace,
     *,
@@ -101,7 +138,7 @@ def thresholds(
     for name, share in shares.items():
         found[name] = np.array(
             [
-                1 - _expected(space, v, share / price, epsilon=epsilon, measure=measure)
+                1 - _expected_credibility(space, v, share / price, epsilon=epsilon, measure=measure)
                 for v, price in zip(space.n_values, prices, strict=True)
             ]
         )
@@ -109,10 +146,10 @@ def thresholds(
 
 
 def delta_of(delta: Delta | float, limits: Thresholds) -> Float[np.ndarray, " feature"]:
-    """The threshold of each feature; a number is everybody's.
+    """The threshold of each feature by a rule; a number is the threshold of all features.
 
     Raises:
-        ValueError: it is neither a number nor a known rule.
+        ValueError: `delta` is neither a number nor a known rule.
     """
     rules = {
         "midpoint": (limits.lower + limits.upper) / 2,
@@ -129,7 +166,7 @@ def delta_of(delta: Delta | float, limits: Thresholds) -> Float[np.ndarray, " fe
     return np.full(len(limits.lower), float(delta))
 
 
-def _expected(
+def _expected_credibility(
     space: FeatureSpace, n_values: int, n: float, *, epsilon: float, measure: Measure
 ) -> float:
     """Credibility after n observations in the classes' shares, all values equally frequent."""

@@ -2,12 +2,15 @@
 
 Policies see features through channels alone. An *outcome* is what one observation of a feature
 amounts to: for naive Bayes one of the feature's values, the majority of its labels. A belief takes
-outcomes in, and gives channels out: a draw from the posterior, or its mean. Tables indexed
+observations in and gives channels out: a draw from the posterior, or its mean. Tables indexed
 [feature, cls, outcome] hold zeros beyond a feature's last outcome.
 
+A belief is a value: taking in an observation returns another belief, which shares what has not
+changed, and leaves the first as it was. Caches that do not change what a belief says are allowed.
+
 `NaiveBayesBelief` has the conjugate posterior of `bayescrowd.models.naive_bayes`: Dirichlet rows,
-drawn exactly and independently. It takes one value per observation, as in the paper: of tied ones
-the value that was named first, which is any of them alike where workers come in any order.
+drawn exactly and independently. It takes one value per observation, as in the paper. Of tied values
+it takes the one named first, which is a fair choice when workers answer in random order.
 
 Values come as *slots*, numbered in the order in which a feature's answers first showed them. The
 prior treats values alike, so those not seen yet need no names, and other names for the values
@@ -17,6 +20,7 @@ give the same draws.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -29,8 +33,8 @@ from bayescrowd.models import naive_bayes
 __all__ = [
     "Belief",
     "ChannelReader",
-    "Estimate",
     "NaiveBayesBelief",
+    "PointEstimate",
     "Reader",
     "Votes",
     "first_majority",
@@ -40,18 +44,19 @@ __all__ = [
     "value_counts",
 ]
 
-Estimate = Literal["mean", "map"]
+PointEstimate = Literal["mean", "map"]
+"""Which point of the posterior a classifier uses: its mean, or its mode."""
 
 Votes = Callable[[Int[np.ndarray, "row label"], int], Float[np.ndarray, "row value"]]
-"""One observation per row from its labels, given the number of values."""
+"""Turns the labels of each row into one observation, given the number of values."""
 
 _LEAST = 1e-300
-"""Added to gamma draws: a row of very small ones does not become 0 / 0."""
+"""Added to gamma draws, so that a row of very small ones does not become 0 / 0."""
 
 
 @runtime_checkable
 class Reader(Protocol):
-    """What the labels of one feature say of the class; made once the learning is over."""
+    """Says what the labels of one feature reveal of the class, given what has been learned."""
 
     def log_likelihood(self, labels: Int[np.ndarray, "row label"]) -> Float[np.ndarray, "row cls"]:
         """Log P(labels | class) of each row; labels are positions of values, -1 where missing."""
@@ -59,18 +64,21 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Belief(Protocol):
-    """The posterior of a model's channels. Positions are those of the policy's own space."""
+    """The posterior of a model's channels, as a value.
+
+    Positions of features and classes are those of the policy's own space.
+    """
 
     n_outcomes: tuple[int, ...]
     """Number of outcomes of each feature."""
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> None:
-        """Take in one observation of a feature on an instance of a class."""
+    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> Belief:
+        """The belief after one more observation: labels of a feature of an instance of a class."""
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
-    ) -> None:
-        """Take in a whole table: the class of each row, and labels of its features, -1 for none."""
+    ) -> Belief:
+        """The belief after a table: the class of each row and its features' labels, -1 for none."""
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels of one model drawn from the posterior."""
@@ -81,20 +89,22 @@ class Belief(Protocol):
     def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
         """Dirichlet concentrations whose spread the credibility of a feature measures.
 
-        The first table has a row per class; any further one, such as of workers, rows of its own.
+        The first table has a row per class; further ones, such as the workers', have their own.
         """
 
-    def reader(self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate) -> Reader:
-        """How labels of a feature are read; `slots` holds the slot of each of its values."""
+    def reader(
+        self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
+    ) -> Reader:
+        """A reader of a feature's labels; `slots` holds the slot of each of its values."""
 
 
 class ChannelReader(NamedTuple):
-    """Reads the majority of the labels through a channel."""
+    """Reads the majority of the labels through a channel P(value | class)."""
 
     channel: Float[np.ndarray, "cls value"]
     """P(value | class)."""
     votes: Votes
-    """How labels make one observation, tied ones above all."""
+    """How several labels, which may be tied, make one observation."""
 
     def log_likelihood(self, labels: Int[np.ndarray, "row label"]) -> Float[np.ndarray, "row cls"]:
         """Log P(majority of the labels | class); 0 where a row has none."""
@@ -119,8 +129,7 @@ class NaiveBayesBelief:
     Examples:
         >>> from bayescrowd.budgeted.space import FeatureSpace
         >>> space = FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b", "c"]})
-        >>> belief = NaiveBayesBelief(space)
-        >>> belief.observe(0, 0, (1,))
+        >>> belief = NaiveBayesBelief(space).observe(0, 0, (1,))
         >>> belief.rows(0)[0]
         array([[1., 2., 1.],
                [1., 1., 1.]])
@@ -130,23 +139,26 @@ class NaiveBayesBelief:
 
     def __init__(self, space: FeatureSpace) -> None:
         self.n_outcomes = space.n_values
-        self._concentration = prior_concentration(space).copy()
+        self._concentration = prior_concentration(space)
         self._least = np.where(self._concentration > 0, _LEAST, 0.0)
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> None:
-        """Add an observation to the counts of its row."""
-        row = self._concentration[feature, cls]
+    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> NaiveBayesBelief:
+        """The belief with an observation added to the counts of its row."""
+        concentration = self._concentration.copy()
+        row = concentration[feature, cls]
         if len(labels) == 1:
             row[labels[0]] += 1
         else:
             row += first_majority(np.array([labels]), len(row))[0]
+        return self._with(concentration)
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
-    ) -> None:
-        """Add a whole table to the counts."""
+    ) -> NaiveBayesBelief:
+        """The belief with a whole table added to the counts."""
         shape = self._concentration.shape
-        self._concentration += value_counts(target, labels, shape, first_majority)
+        counts = value_counts(target, labels, shape, first_majority)
+        return self._with(self._concentration + counts)
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels drawn from the posterior, exactly."""
@@ -164,19 +176,24 @@ class NaiveBayesBelief:
         return [self._concentration[feature, :, : self.n_outcomes[feature]]]
 
     def reader(
-        self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
+        self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
     ) -> ChannelReader:
-        """Reads values at the posterior mean, or at its mode."""
+        """A reader of values at the posterior mean, or at its mode."""
         (rows,) = self.rows(feature)
         mean = rows / rows.sum(axis=1, keepdims=True)
         channel = mode_rows(rows) if estimate == "map" else mean
         return ChannelReader(channel[:, slots], first_majority)
 
+    def _with(self, concentration: Float[np.ndarray, "feature cls value"]) -> NaiveBayesBelief:
+        changed = copy(self)
+        changed._concentration = concentration
+        return changed
+
 
 def mode_rows(concentration: Float[np.ndarray, "row value"]) -> Float[np.ndarray, "row value"]:
-    """Modes of Dirichlet rows; even where nothing speaks for any value.
+    """Modes of Dirichlet rows; a row without evidence for any value is even.
 
-    Below one a density has no inner mode; the least frequent values then have none.
+    A concentration below one has no inner mode; its value then has probability zero.
 
     Examples:
         >>> import numpy as np
@@ -192,7 +209,7 @@ def mode_rows(concentration: Float[np.ndarray, "row value"]) -> Float[np.ndarray
 def majority_shares(
     labels: Int[np.ndarray, "row label"], n_values: int
 ) -> Float[np.ndarray, "row value"]:
-    """One observation per row, shared evenly by its most frequent labels; zeros without labels.
+    """One observation per row, shared evenly by its most frequent labels; zeros if it has none.
 
     Examples:
         >>> import numpy as np
@@ -209,7 +226,7 @@ def majority_shares(
 def first_majority(
     labels: Int[np.ndarray, "row label"], n_values: int
 ) -> Float[np.ndarray, "row value"]:
-    """One observation per row, of its most frequent label; of those tied, the one named first.
+    """One observation per row: its most frequent label, or the first of those that tie.
 
     Examples:
         >>> import numpy as np
@@ -226,7 +243,7 @@ def first_majority(
 
 
 def _leads(labels: Int[np.ndarray, "row label"], n_values: int) -> Bool[np.ndarray, "row value"]:
-    """Which values are named most often."""
+    """Which values each row names most often."""
     votes = np.zeros((len(labels), n_values + 1))
     np.add.at(votes, (np.arange(len(labels))[:, None], labels), 1)
     votes = votes[:, :-1]
@@ -240,7 +257,7 @@ def value_counts(
     shape: tuple[int, ...],
     votes: Votes,
 ) -> Float[np.ndarray, "feature cls value"]:
-    """How often the majority of the labels showed each value, by feature and class."""
+    """How often the majority of the labels was each value, by feature and class."""
     counts = np.zeros(shape)
     for f in range(shape[0]):
         np.add.at(counts[f], target, votes(labels[:, f], shape[2]))

@@ -1,4 +1,4 @@
-"""The belief behind `BudgetedSelection` where each observation has several noisy labels.
+"""The belief behind `BudgetedSelection` when each observation has several noisy labels.
 
 Two models see the same answers:
 
@@ -20,21 +20,22 @@ Errors on nursery from the same purchases (2 features, budgets of 500 and 1000, 
     80 %           .659  .633     .649  .610     .653  .622     .653  .621
     100 %          .608  .541     .466  .322     .497  .342     .470  .320
 
-No decision needs the second model, which therefore learns its answers only when their feature is
-read.
+No decision needs the second model, which therefore learns from the answers about a feature only
+when that feature is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import softmax
 
-from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
-from bayescrowd.budgeted.beliefs.naive_bayes import Belief, Estimate, Reader
+from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief, FeatureChains
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
 from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.space import FeatureSpace
 
@@ -57,6 +58,49 @@ class PooledReader(NamedTuple):
         return np.tensordot(self.weights[used], log_likelihoods, axes=1)
 
 
+class Answer(NamedTuple):
+    """One observation of a feature."""
+
+    cls: int
+    """Position of the instance's class."""
+    labels: tuple[int, ...]
+    """The labels, as slots."""
+
+
+class Answers(NamedTuple):
+    """The answers about one feature, as a value to which adding one more costs the same always.
+
+    A value and its successors share one list, and each reads only as many answers as it has.
+    """
+
+    shared: list[Answer]
+    """Answers of this value, and perhaps of its successors."""
+    n: int
+    """Number of answers of this value."""
+
+    def add(self, answer: Answer) -> Answers:
+        """These answers and one more."""
+        is_newest = len(self.shared) == self.n
+        shared = self.shared if is_newest else self.shared[: self.n]
+        shared.append(answer)
+        return Answers(shared, self.n + 1)
+
+    def since(self, start: int) -> list[Answer]:
+        """The answers from position `start` on."""
+        return self.shared[start : self.n]
+
+
+class LearnedLabels(NamedTuple):
+    """What the access path model has learned of one feature."""
+
+    chains: FeatureChains
+    """The feature's chains."""
+    n_answers: int
+    """Number of answers that the chains have seen."""
+    score: float
+    """Log-probability that the model gave to the classes of these answers."""
+
+
 class NoisyShrunkBelief:
     """Decides by majorities under a shrinking prior, and reads labels with both models.
 
@@ -67,28 +111,34 @@ class NoisyShrunkBelief:
 
     def __init__(self, space: FeatureSpace, labels_per_query: int) -> None:
         self._majorities = ShrunkBelief(space)
-        self._labels = AccessPathBelief(space, labels_per_query)
         self.n_outcomes = self._majorities.n_outcomes
         self._log_prior = np.log(space.class_prior)
-        self._waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in space.features]
-        """Answers about each feature that the access path model has not seen yet."""
-        self._scores = np.zeros((len(space.features), 2))
-        """Log-probability of the classes that came with each feature's answers, by model."""
+        self._scores: Float[np.ndarray, " feature"] = np.zeros(len(space.features))
+        """Log-probability that the majorities gave to the classes of each feature's answers."""
+        self._answers = [Answers([], 0) for _ in space.features]
+        prior = AccessPathBelief(space, labels_per_query)
+        self._learned = [LearnedLabels(chains, 0, 0.0) for chains in prior.features]
+        """What the access path model has learned of each feature so far: a cache."""
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> None:
-        """Count the majority now, and keep the answer for the other model."""
-        self._scores[feature, 0] += self._class_score(self._majorities, feature, cls, labels)
-        self._majorities.observe(feature, cls, labels)
-        self._waiting[feature].append((cls, labels))
+    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> NoisyShrunkBelief:
+        """The belief with a majority counted, and the answer kept for the other model."""
+        answer = Answer(cls, labels)
+        reader = self._majorities.reader(feature, self._all_slots(feature), "mean")
+        belief = self._with(self._majorities.observe(feature, cls, labels))
+        belief._scores[feature] += self._class_score(reader, answer)
+        belief._answers[feature] = self._answers[feature].add(answer)
+        return belief
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
-    ) -> None:
-        """Learn a whole table with both models; their weights stay what they are."""
-        for feature in range(len(self._waiting)):
-            self._catch_up(feature)
-        self._majorities.observe_all(target, labels)
-        self._labels.observe_all(target, labels)
+    ) -> NoisyShrunkBelief:
+        """The belief after both models have learned a whole table; their weights stay the same."""
+        belief = self._with(self._majorities.observe_all(target, labels))
+        for feature in range(len(self._learned)):
+            learned = self._learn(feature)
+            chains = learned.chains.observe_all(target, labels[:, feature])
+            belief._learned[feature] = learned._replace(chains=chains)
+        return belief
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels of the majorities, drawn from the posterior."""
@@ -100,19 +150,19 @@ class NoisyShrunkBelief:
 
     def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
         """Expected concentrations of the access path model."""
-        self._catch_up(feature)
-        return self._labels.rows(feature)
+        return self._learn(feature).chains.rows()
 
     def reader(
-        self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
+        self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
     ) -> PooledReader:
         """A reader of labels with both models, at their posterior means or modes."""
-        self._catch_up(feature)
+        learned = self._learn(feature)
         readers = (
             self._majorities.reader(feature, slots, estimate),
-            self._labels.reader(feature, slots, estimate),
+            learned.chains.reader(slots, estimate),
         )
-        return PooledReader(readers, softmax(self._scores[feature]))
+        scores = np.array([self._scores[feature], learned.score])
+        return PooledReader(readers, softmax(scores))
 
     def imagine(
         self,
@@ -121,19 +171,33 @@ class NoisyShrunkBelief:
         n_observations: Float[np.ndarray, "feature cls"],
         n_draws: int,
     ) -> Float[np.ndarray, "feature draw cls outcome"]:
-        """Posterior means of the majorities' channels after more answers; see `Imagining`."""
+        """Posterior means of the majorities' channels after more answers; see `ImaginingBelief`."""
         return self._majorities.imagine(rng, features, n_observations, n_draws)
 
-    def _catch_up(self, feature: int) -> None:
-        """Let the access path model predict each waiting answer's class, then learn from it."""
-        for cls, labels in self._waiting[feature]:
-            self._scores[feature, 1] += self._class_score(self._labels, feature, cls, labels)
-            self._labels.observe(feature, cls, labels)
-        self._waiting[feature].clear()
+    def _with(self, majorities: ShrunkBelief) -> NoisyShrunkBelief:
+        """A copy with other majorities, whose scores and lists are its own to change."""
+        belief = copy(self)
+        belief._majorities = majorities
+        belief._scores = self._scores.copy()
+        belief._answers = [*self._answers]
+        belief._learned = [*self._learned]
+        return belief
 
-    def _class_score(self, model: Belief, feature: int, cls: int, labels: tuple[int, ...]) -> float:
-        """Log-probability that a model gives to the class of an answer, given its labels."""
-        reader = model.reader(feature, np.arange(self.n_outcomes[feature]), "mean")
-        log_joint = self._log_prior + reader.log_likelihood(np.array([labels]))[0]
+    def _learn(self, feature: int) -> LearnedLabels:
+        """Let the access path model predict the class of each new answer, then learn from it."""
+        chains, n_answers, score = self._learned[feature]
+        for answer in self._answers[feature].since(n_answers):
+            reader = chains.reader(self._all_slots(feature), "mean")
+            score += self._class_score(reader, answer)
+            chains = chains.observe(answer.cls, answer.labels)
+        self._learned[feature] = LearnedLabels(chains, self._answers[feature].n, score)
+        return self._learned[feature]
+
+    def _all_slots(self, feature: int) -> Int[np.ndarray, " value"]:
+        return np.arange(self.n_outcomes[feature])
+
+    def _class_score(self, reader: Reader, answer: Answer) -> float:
+        """Log-probability that a reader gives to the class of an answer, given its labels."""
+        log_joint = self._log_prior + reader.log_likelihood(np.array([answer.labels]))[0]
         log_joint -= log_joint.max()
-        return float(log_joint[cls] - np.log(np.exp(log_joint).sum()))
+        return float(log_joint[answer.cls] - np.log(np.exp(log_joint).sum()))

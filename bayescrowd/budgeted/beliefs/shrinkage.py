@@ -2,24 +2,25 @@
 
 One feature has counts c[y, x] over v values. Two kinds of hypotheses explain them:
 
-* H0, each class for itself: row y is Dirichlet(a, ..., a), a one of `SYMMETRIC`, weighted by the
+* H0, each class on its own: row y is Dirichlet(a, ..., a), with a in `SYMMETRIC`, weighted by the
   row's evidence;
 * Hs, all classes alike: every row is Dirichlet(s v m) around the pooled frequencies
   m[x] = (n_x + 1) / (n + v), for s in `POOLED`. Since m was fitted to the same counts, the log
-  evidence of Hs is less by sum n_x log m_x - log DirMult(n_x; 1).
+  evidence of Hs is reduced by sum n_x log m_x - log DirMult(n_x; 1).
 
-H0 has prior 1/2, the Hs share the rest. Parameters are means over the hypotheses, weighted by
-their evidence; a draw picks a hypothesis first; the mode is that of the most probable one, since
-a mixture's has no closed form. Few answers of an uninformative feature then look uninformative,
-where independent Dirichlet(1) rows see differences that are not there.
+H0 has prior 1/2, and the Hs share the rest. Parameters are means over the hypotheses, weighted by
+their evidence; a draw picks a hypothesis first; the mode is that of the most probable hypothesis,
+since a mixture's has no closed form. Few answers about an uninformative feature then make it look
+uninformative, where independent Dirichlet(1) rows see differences that are not there.
 
-Of several labels the most frequent counts; tied ones share the observation. (To take one of them
+Of several labels the most frequent counts; tied ones share the observation. (Taking one of them
 costs .01 to .02 more test error on nursery where more than half of five labels are wrong.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -30,7 +31,7 @@ from scipy.special import gammaln
 from bayescrowd.budgeted.beliefs.naive_bayes import (
     Belief,
     ChannelReader,
-    Estimate,
+    PointEstimate,
     majority_shares,
     mode_rows,
     prior_concentration,
@@ -38,20 +39,20 @@ from bayescrowd.budgeted.beliefs.naive_bayes import (
 )
 from bayescrowd.budgeted.space import FeatureSpace
 
-__all__ = ["Imagining", "ShrunkBelief", "explain"]
+__all__ = ["ImaginingBelief", "ShrunkBelief", "explain"]
 
 SYMMETRIC = np.array([0.25, 0.5, 1.0, 2.0])
-"""Concentrations of H0, equally probable."""
+"""Concentrations under H0, all equally probable."""
 
 POOLED = np.array([2.0, 4.0, 8.0])
-"""Concentrations per value of the Hs."""
+"""Concentrations per value under the Hs."""
 
 LOG_PRIOR = np.log([1 / 2, 1 / 6, 1 / 6, 1 / 6])
-"""Of H0 and the Hs."""
+"""Logarithm of the prior probability of H0 and of each Hs."""
 
 
 @runtime_checkable
-class Imagining(Belief, Protocol):
+class ImaginingBelief(Belief, Protocol):
     """A belief that can say what it would believe after more answers."""
 
     def imagine(
@@ -68,14 +69,15 @@ class Imagining(Belief, Protocol):
 
         Args:
             rng: the source of randomness.
-            features: which ones.
-            n_observations: about how many, by feature (in the order of `features`) and class.
-            n_draws: how often.
+            features: the features to imagine answers about.
+            n_observations: mean number of observations, by feature (in the order of `features`)
+                and class.
+            n_draws: number of futures to imagine.
         """
 
 
 class Explanation(NamedTuple):
-    """Weights of the hypotheses about some features; the leading axes are the counts'."""
+    """Weights of the hypotheses about some features; the leading axes are those of the counts."""
 
     hypothesis: Float[np.ndarray, "*batch hypothesis"]
     """Probability of H0 and of each Hs."""
@@ -91,7 +93,8 @@ class ShrunkBelief:
     """The belief behind `BudgetedSelection`, for naive Bayes.
 
     Args:
-        space: the features, in the policy's order. Its prior's strength is for credibility only.
+        space: the features, in the policy's order. The strength of its prior is used for
+            credibility only.
     """
 
     def __init__(self, space: FeatureSpace) -> None:
@@ -103,43 +106,43 @@ class ShrunkBelief:
         )
         self._explained = explain(self._counts, self._widths)
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> None:
-        """Add an observation and weigh the hypotheses about its feature again."""
+    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> ShrunkBelief:
+        """The belief with an observation added and its feature's hypotheses weighed again."""
         shares = majority_shares(np.array([labels]), self._counts.shape[2])[0]
-        if (shares > 0).sum() > 1:  # tied values share the observation: no integers any more
-            self._counts = self._counts.astype(float)
-        self._counts[feature, cls] += shares.astype(self._counts.dtype)
+        # tied values share the observation: the counts are no integers any more
+        is_tied = (shares > 0).sum() > 1
+        counts = self._counts.astype(float) if is_tied else self._counts.copy()
+        counts[feature, cls] += shares.astype(counts.dtype)
         only = slice(feature, feature + 1)
-        again = explain(self._counts[only], self._widths[only])
-        for table, rows in zip(self._explained, again, strict=True):
+        tables = [table.copy(order="K") for table in self._explained]
+        for table, rows in zip(tables, explain(counts[only], self._widths[only]), strict=True):
             table[only] = rows
+        return self._with(counts, Explanation(*tables))
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
-    ) -> None:
-        """Add a whole table to the counts."""
-        self._counts = self._counts + value_counts(
-            target, labels, self._counts.shape, majority_shares
-        )
-        self._explained = explain(self._counts, self._widths)
+    ) -> ShrunkBelief:
+        """The belief with a whole table added to the counts."""
+        counts = self._counts + value_counts(target, labels, self._counts.shape, majority_shares)
+        return self._with(counts, explain(counts, self._widths))
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels drawn from the posterior: a hypothesis, then Dirichlet rows."""
-        return self._drawn(rng, range(len(self._widths)), 1)[:, 0]
+        return self._draw_rows(rng, range(len(self._widths)), 1)[:, 0]
 
     def mean(self) -> Float[np.ndarray, "feature cls outcome"]:
         """Posterior mean of the channels."""
         return self._explained.mean
 
     def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
-        """Concentrations given each class, each class for itself, with the space's prior."""
+        """Concentrations given each class, each class on its own, under the space's prior."""
         n_values = self.n_outcomes[feature]
         return [(self._rows + self._counts)[feature, :, :n_values]]
 
     def reader(
-        self, feature: int, slots: Int[np.ndarray, " value"], estimate: Estimate
+        self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
     ) -> ChannelReader:
-        """Reads values at the posterior mean, or at the mode under the most probable prior."""
+        """A reader of values at the posterior mean, or at the mode of the best hypothesis."""
         channel = self._mode(feature) if estimate == "map" else self.mean()[feature]
         return ChannelReader(channel[:, slots], majority_shares)
 
@@ -150,16 +153,24 @@ class ShrunkBelief:
         n_observations: Float[np.ndarray, "feature cls"],
         n_draws: int,
     ) -> Float[np.ndarray, "feature draw cls outcome"]:
-        """Posterior means after answers drawn from the belief; see `Imagining`."""
+        """Posterior means of channels after imagined answers; see `ImaginingBelief`."""
         chosen = list(features)
-        channels = self._drawn(rng, chosen, n_draws)
+        channels = self._draw_rows(rng, chosen, n_draws)
         spread = rng.random((len(chosen), n_draws, n_observations.shape[1]))
         n_answers = (n_observations[:, None, :] + spread).astype(np.int64)
         answers = rng.multinomial(n_answers, channels)
         return explain(self._counts[chosen, None] + answers, self._widths[chosen]).mean
 
+    def _with(
+        self, counts: Num[np.ndarray, "feature cls value"], explained: Explanation
+    ) -> ShrunkBelief:
+        changed = copy(self)
+        changed._counts = counts
+        changed._explained = explained
+        return changed
+
     def _mode(self, feature: int) -> Float[np.ndarray, "cls value"]:
-        """Rows at the mode given the hypothesis (and, of H0, the concentrations) of most weight."""
+        """Modes of the rows under the best hypothesis and, if it is H0, the best concentrations."""
         v = self.n_outcomes[feature]
         found = Explanation(*(table[feature] for table in self._explained))
         hypothesis = int(found.hypothesis.argmax())
@@ -169,7 +180,7 @@ class ShrunkBelief:
             prior = POOLED[hypothesis - 1] * v * found.pooled[:v]
         return mode_rows(self._counts[feature, :, :v] + prior)
 
-    def _drawn(
+    def _draw_rows(
         self, rng: np.random.Generator, features: Sequence[int], n_draws: int
     ) -> Float[np.ndarray, "feature draw cls value"]:
         chosen = list(features)
@@ -178,7 +189,7 @@ class ShrunkBelief:
         shape = (len(chosen), n_draws)
         hypothesis = _draw_index(rng, found.hypothesis[:, None, :], shape)
         symmetric = SYMMETRIC[_draw_index(rng, found.symmetric[:, None], (*shape, counts.shape[1]))]
-        # H0 is at position 0; its entry here is not used
+        # position 0 is H0, whose entry here is not used
         strength = np.append(0.0, POOLED)[hypothesis] * widths[:, None]
         pooled = strength[..., None] * found.pooled[:, None, :]
         prior = np.where(

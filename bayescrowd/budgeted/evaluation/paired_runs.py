@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayescrowd.budgeted.beliefs.naive_bayes import Belief, Estimate
+from bayescrowd.budgeted.beliefs.naive_bayes import Belief, PointEstimate
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.evaluation.table_crowd import Noise, TableCrowd, noisy_labels
 from bayescrowd.budgeted.information_gain import greedy
@@ -224,7 +224,7 @@ def learn_from_all(
     sizes: Sequence[int],
     *,
     model: str = "naive_bayes",
-    estimate: Estimate = "mean",
+    estimate: PointEstimate = "mean",
 ) -> list[Classifier]:
     """The classifiers learned from all labels of a table, which no budget can be expected to beat.
 
@@ -238,8 +238,7 @@ def learn_from_all(
         model: how labels depend on the class.
         estimate: the parameters of the classifiers: the posterior's mean or mode.
     """
-    belief: Belief = BELIEFS[model](space, labels.shape[2])
-    belief.observe_all(target, labels)
+    belief: Belief = BELIEFS[model](space, labels.shape[2]).observe_all(target, labels)
     ranked = greedy(space.class_prior, belief.mean(), belief.n_outcomes, max(sizes))
     names = space.names
     readers = [belief.reader(f, np.arange(space.n_values[f]), estimate) for f in ranked]

@@ -1,20 +1,24 @@
-"""Policies to compare with, as in Nushi et al. 2016, 'Baselines', and two simple ones more.
+"""Baseline policies: those of Nushi et al. 2016, section 'Baselines', and two more simple ones.
 
-Each buys in its own way; the features are then selected greedily, by information gain, on the
-posterior mean given the bought data.
+Each buys in its own way; the features are then selected greedily, by information gain, at the
+posterior mean given what was bought.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from bayescrowd.budgeted.beliefs.naive_bayes import Belief
+from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import greedy, information_gains
 from bayescrowd.budgeted.policy import Policy
-from bayescrowd.budgeted.query_book import Entry
+from bayescrowd.budgeted.query_book import ROUNDING, OpenQuery
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.budgeted.state import Choice, State, Stop, Wait
 from bayescrowd.checks.parameters import Count, Fraction, NonNegative, validate_arguments
 
 __all__ = ["BiasedRobin", "ExploreThenCommit", "PosteriorMeanGreedy", "RoundRobin", "TsGreedy"]
@@ -23,7 +27,7 @@ __all__ = ["BiasedRobin", "ExploreThenCommit", "PosteriorMeanGreedy", "RoundRobi
 class RoundRobin(Policy):
     """Ask about all features in turn (Lizotte, Madani and Greiner 2003).
 
-    Arguments as of every policy: see `BLeafs`.
+    The arguments are those of every policy; see `BLeafs`.
 
     Examples:
         >>> import bayescrowd as bc
@@ -37,77 +41,143 @@ class RoundRobin(Policy):
         [2, 2, 2]
     """
 
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int:
-        asked = (self._ledger.observed + self._ledger.pending).sum(axis=1)
-        return int(np.where(candidates, asked, np.iinfo(np.int64).max).argmin())
+    def _make_core(self, problem: Problem) -> RoundRobinCore:
+        return RoundRobinCore(problem)
+
+
+class RoundRobinCore(Core[None]):
+    """The decisions of `RoundRobin`, which needs no memory."""
+
+    def first_memory(self, belief: Belief) -> None:
+        """Nothing."""
+
+    def choose_feature(
+        self,
+        rng: np.random.Generator,
+        state: State[None],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> Choice[None]:
+        """The feature asked about least."""
+        return Choice(least_asked(np.flatnonzero(candidates).tolist(), state.book), None)
 
 
 class BiasedRobin(Policy):
     """Stay with a feature while its observations help (Lizotte, Madani and Greiner 2003).
 
-    As long as an observation lowers H(Y | X_i) at the posterior mean, the feature taken alone, the
-    next query is about the same feature; then the next one has its turn. Arguments as of every
-    policy: see `BLeafs`.
+    As long as each observation lowers H(Y | X_i) at the posterior mean, the feature taken alone,
+    the next query is about the same feature; then it is the next feature's turn. The arguments are
+    those of every policy; see `BLeafs`.
     """
 
-    def __init__(self, space: FeatureSpace, budget: float, n_features: int, **options: Any) -> None:
-        super().__init__(space, budget, n_features, **options)
-        self._turn = 0
-        self._information = self._all_information()
+    def _make_core(self, problem: Problem) -> BiasedRobinCore:
+        return BiasedRobinCore(problem)
 
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int:
-        return _from(self._turn, candidates)
 
-    def _asked(self, feature: int, cls: int) -> None:
-        self._turn = feature
+class Turn(NamedTuple):
+    """What `BiasedRobin` remembers."""
 
-    def _observed(self, entry: Entry) -> None:
-        before = self._information[entry.feature]
-        self._information = self._all_information()
+    feature: int
+    """The feature whose turn it is."""
+    information: Float[np.ndarray, " feature"]
+    """I(Y; X_i) of every feature at the posterior mean."""
+
+
+class BiasedRobinCore(Core[Turn]):
+    """The decisions of `BiasedRobin`."""
+
+    def first_memory(self, belief: Belief) -> Turn:
+        """It is the first feature's turn."""
+        return Turn(0, self._information(belief))
+
+    def choose_feature(
+        self,
+        rng: np.random.Generator,
+        state: State[Turn],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> Choice[Turn]:
+        """The feature whose turn it is, or the next candidate after it, round the table."""
+        turn = state.memory.feature
+        feature = int((turn + np.roll(candidates, -turn).argmax()) % len(candidates))
+        return Choice(feature, state.memory)
+
+    def after_question(self, state: State[Turn], query: OpenQuery) -> State[Turn]:
+        """It is the turn of the feature asked about."""
+        return state._replace(memory=state.memory._replace(feature=query.feature))
+
+    def after_observation(self, state: State[Turn], query: OpenQuery) -> State[Turn]:
+        """It is the next feature's turn if the observation has not helped."""
+        before = state.memory.information[query.feature]
+        turn, information = state.memory.feature, self._information(state.belief)
         # a lower H(Y | X_i) is a higher I(Y; X_i)
-        has_helped = self._information[entry.feature] > before + 1e-12
-        if entry.feature == self._turn and not has_helped:
-            self._turn = (self._turn + 1) % len(self._information)
+        has_helped = information[query.feature] > before + 1e-12
+        if query.feature == turn and not has_helped:
+            turn = (turn + 1) % len(information)
+        return state._replace(memory=Turn(turn, information))
 
-    def _all_information(self) -> Float[np.ndarray, " feature"]:
-        return information_gains(self._space.class_prior[:, None], self._belief.mean())
+    def _information(self, belief: Belief) -> Float[np.ndarray, " feature"]:
+        return information_gains(self.problem.prior[:, None], belief.mean())
 
 
 class TsGreedy(Policy):
     """Thompson sampling of whole sets (Schnitzler, Yu and Mannor 2015).
 
     A model is drawn from the posterior, K features are chosen greedily under it, and each of them
-    is asked about once; then a new model is drawn. Arguments as of every policy: see `BLeafs`.
+    is asked about once; then a new model is drawn. The arguments are those of every policy; see
+    `BLeafs`.
     """
 
-    def __init__(self, space: FeatureSpace, budget: float, n_features: int, **options: Any) -> None:
-        super().__init__(space, budget, n_features, **options)
-        self._queue: list[int] = []
+    def _make_core(self, problem: Problem) -> TsGreedyCore:
+        return TsGreedyCore(problem)
 
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int:
-        while True:
-            while self._queue:
-                feature = self._queue.pop(0)
-                if candidates[feature]:
-                    return feature
-            n_chosen = min(self.n_features, int(candidates.sum()))
-            self._queue = greedy(
-                self._space.class_prior,
-                self._channels(),
-                self._belief.n_outcomes,
-                n_chosen,
-                excluded=np.flatnonzero(~candidates).tolist(),
-            )
 
-    def _channels(self) -> Float[np.ndarray, "feature cls outcome"]:
-        return self._belief.draw(self._rng)
+class TsGreedyCore(Core[tuple[int, ...]]):
+    """The decisions of `TsGreedy`, which remembers the features still to be asked about."""
+
+    def first_memory(self, belief: Belief) -> tuple[int, ...]:
+        """No features are waiting to be asked about."""
+        return ()
+
+    def choose_feature(
+        self,
+        rng: np.random.Generator,
+        state: State[tuple[int, ...]],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> Choice[tuple[int, ...]]:
+        """The next candidate of the queue, or the first of a new one."""
+        for place, feature in enumerate(state.memory):
+            if candidates[feature]:
+                return Choice(feature, state.memory[place + 1 :])
+        first, *others = greedy(
+            self.problem.prior,
+            self.channels(rng, state.belief),
+            state.belief.n_outcomes,
+            min(self.problem.n_features, int(candidates.sum())),
+            excluded=np.flatnonzero(~candidates).tolist(),
+        )
+        return Choice(first, tuple(others))
+
+    def channels(
+        self, rng: np.random.Generator, belief: Belief
+    ) -> Float[np.ndarray, "feature cls outcome"]:
+        """The channels under which features are chosen: a draw from the posterior."""
+        return belief.draw(rng)
 
 
 class PosteriorMeanGreedy(TsGreedy):
     """`TsGreedy` without exploration: the posterior mean instead of a draw."""
 
-    def _channels(self) -> Float[np.ndarray, "feature cls outcome"]:
-        return self._belief.mean()
+    def _make_core(self, problem: Problem) -> PosteriorMeanGreedyCore:
+        return PosteriorMeanGreedyCore(problem)
+
+
+class PosteriorMeanGreedyCore(TsGreedyCore):
+    """The decisions of `PosteriorMeanGreedy`."""
+
+    def channels(
+        self, rng: np.random.Generator, belief: Belief
+    ) -> Float[np.ndarray, "feature cls outcome"]:
+        """The channels under which features are chosen: the posterior mean."""
+        return belief.mean()
 
 
 class ExploreThenCommit(Policy):
@@ -115,16 +185,16 @@ class ExploreThenCommit(Policy):
 
     After exploring, the rest of the budget goes to the features that would be selected if it ended
     now, the least observed of them first. They are chosen anew with every answer: one that only
-    seemed good loses its place as it becomes known. (To keep the first choice to the end costs .02
+    seemed good loses its place as it becomes known. (Keeping the first choice to the end costs .02
     to .07 more test error on nursery with two features.)
 
     Args:
-        space: classes, features, priors, costs.
+        space: classes, features, priors and costs.
         budget: what the labels may cost in all.
-        n_features: how many features the classifier may use (K).
+        n_features: number of features that the classifier may use (K).
         explore: how to explore: as `TsGreedy`, `BiasedRobin` or `RoundRobin` do.
-        share: of the budget that is spent on exploring.
-        options: as of every policy: see `BLeafs`.
+        share: share of the budget that is spent on exploring.
+        options: further arguments of every policy; see `BLeafs`.
     """
 
     @validate_arguments
@@ -138,52 +208,90 @@ class ExploreThenCommit(Policy):
         share: Fraction = 0.5,
         **options: Any,
     ) -> None:
-        super().__init__(space, budget, n_features, **options)
         self.explore = explore
         self.share = share
-        self._has_explored = False
-        self._best: list[int] = []
-        """The features that look best; empty after an answer, until they are chosen anew."""
-        self._explorer = _EXPLORERS[explore](space, budget, n_features, **options)
-        # one set of books: the explorer decides on what this policy has bought
-        self._explorer._ledger = self._ledger
-        self._explorer._belief = self._belief
-        self._explorer._rng = self._rng
+        super().__init__(space, budget, n_features, **options)
 
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
-        ledger = self._ledger
-        if not self._has_explored:
-            price = float(ledger.prices[candidates].min())
-            if ledger.spent + ledger.reserved + price <= self.share * self.budget + 1e-9:
-                return self._explorer._choose(candidates)
-            if ledger.open:
-                return None
-            self._has_explored = True
-        if not self._best:
-            self._best = self._select()
-        members = [f for f in self._best if candidates[f]]
-        if not members:
-            if not ledger.open:
-                self._stop_reason = "nothing left to ask about the selected features"
-            return None
-        asked = (ledger.observed + ledger.pending).sum(axis=1)
-        return min(members, key=lambda f: int(asked[f]))
-
-    def _asked(self, feature: int, cls: int) -> None:
-        self._explorer._asked(feature, cls)
-
-    def _observed(self, entry: Entry) -> None:
-        self._best = []
-        self._explorer._observed(entry)
+    def _make_core(self, problem: Problem) -> ExploreThenCommitCore:
+        return ExploreThenCommitCore(problem, _EXPLORERS[self.explore](problem), self.share)
 
 
-_EXPLORERS: dict[str, type[Policy]] = {
-    "thompson": TsGreedy,
-    "biased-robin": BiasedRobin,
-    "round-robin": RoundRobin,
+class Commitment(NamedTuple):
+    """What `ExploreThenCommit` remembers."""
+
+    has_explored: bool
+    """Whether exploring is over."""
+    best: tuple[int, ...]
+    """The features that look best; empty after an answer, until they are chosen anew."""
+    explorer: Any
+    """What the policy that explores remembers."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExploreThenCommitCore(Core[Commitment]):
+    """The decisions of `ExploreThenCommit`.
+
+    Args:
+        problem: what is given.
+        explorer: decides what to ask while exploring.
+        share: share of the budget that is spent on exploring.
+    """
+
+    explorer: Core[Any]
+    share: float
+
+    def first_memory(self, belief: Belief) -> Commitment:
+        """Exploring has not begun."""
+        return Commitment(False, (), self.explorer.first_memory(belief))
+
+    def choose_feature(
+        self,
+        rng: np.random.Generator,
+        state: State[Commitment],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> Choice[Commitment] | Wait | Stop:
+        """What the explorer chooses, or the least observed of the features that look best."""
+        book, memory = state.book, state.memory
+        if not memory.has_explored:
+            price = float(self.problem.prices[candidates].min())
+            if book.spent + book.reserved + price <= self.share * self.problem.budget + ROUNDING:
+                choice = self.explorer.choose_feature(rng, _for_explorer(state), candidates)
+                if not isinstance(choice, Choice):
+                    return choice
+                return Choice(choice.feature, memory._replace(explorer=choice.memory))
+            if book.open_queries:
+                return Wait()
+        best = memory.best or tuple(self.select(state))
+        members = [f for f in best if candidates[f]]
+        if members:
+            memory = memory._replace(has_explored=True, best=best)
+            return Choice(least_asked(members, book), memory)
+        if book.open_queries:
+            return Wait()
+        return Stop("nothing left to ask about the selected features", memory)
+
+    def after_question(self, state: State[Commitment], query: OpenQuery) -> State[Commitment]:
+        """The explorer is informed of the question."""
+        return _from_explorer(state, self.explorer.after_question(_for_explorer(state), query))
+
+    def after_observation(self, state: State[Commitment], query: OpenQuery) -> State[Commitment]:
+        """The explorer is informed of the observation, and the best features are open again."""
+        state = state._replace(memory=state.memory._replace(best=()))
+        return _from_explorer(state, self.explorer.after_observation(_for_explorer(state), query))
+
+
+def _for_explorer(state: State[Commitment]) -> State[Any]:
+    """The state as the explorer sees it: with its own memory."""
+    return state._replace(memory=state.memory.explorer)
+
+
+def _from_explorer(state: State[Commitment], explored: State[Any]) -> State[Commitment]:
+    """The explorer's state with its memory put back into that of `ExploreThenCommit`."""
+    return explored._replace(memory=state.memory._replace(explorer=explored.memory))
+
+
+_EXPLORERS: dict[str, type[Core[Any]]] = {
+    "thompson": TsGreedyCore,
+    "biased-robin": BiasedRobinCore,
+    "round-robin": RoundRobinCore,
 }
-
-
-def _from(turn: int, candidates: Bool[np.ndarray, " feature"]) -> int:
-    """The first candidate from `turn` on, round the table."""
-    return int((turn + np.roll(candidates, -turn).argmax()) % len(candidates))

@@ -3,36 +3,49 @@
 B. Nushi, A. Singla, A. Krause and D. Kossmann (2016), "Learning and feature selection under budget
 constraints in crowdsourcing", HCOMP, algorithm 1. The k-th search may spend b_k = B / 2^k (the last
 one as much as the one before it). Until the feature asked about last is credible (`credibility`):
-draw a model from the posterior, find the feature that gains most information given those selected,
-draw a class y ~ P(Y), and ask for that feature of an instance of y. Then the feature is selected.
+draw a model from the posterior, find the feature with the highest information gain given those
+selected, draw a class y ~ P(Y), and ask about that feature of an instance of y. Then that feature
+is selected.
 
-What the paper leaves open, or prints otherwise than its own example behaves, is an argument; the
-defaults are its text, and where that is silent the reading nearest to its table 1:
+Where the paper leaves something open, or prints a rule that contradicts its own example, there is
+an argument. The defaults follow its text and, where that is silent, the reading nearest to its
+table 1:
 
 * `delta`: the printed rule is negative, so that nothing is ever credible; the midpoint is meant.
-* `carry`: whether what a search leaves over goes to the next one. Table 1 spends 60, 85, 32 and 23
-  of 200, and no reading allows that: shares of 100, 50, 25 and 25 do not, nor do halvings of what
-  is left of B (line 18 of the algorithm), and carrying allows 175 labels in the first three
-  searches, of which the table spends 177. Carrying comes nearest, so it is the default.
-* `pick`: the printed i* is the last draw's; the posterior mean's best is the steadier choice. It
-  is also taken where a search has no budget, and i* does not exist.
-* `revisit`: the printed algorithm leaves unspent what it does not need for credibility; here it
-  may go to the selected features, the least observed first.
-* A feature none of whose instances is left cannot become more credible: its search ends with it.
+* `carry`: whether what a search leaves unspent goes to the next one. Table 1 spends 60, 85, 32 and
+  23 of 200, which no reading allows: neither shares of 100, 50, 25 and 25, nor halvings of what is
+  left of B (line 18 of the algorithm); carrying allows 175 labels in the first three searches,
+  where the table spends 177. Carrying comes nearest, so it is the default.
+* `pick`: the printed i* is the last draw's; the posterior mean's best is the steadier choice. The
+  latter is also taken when a search has no budget, since there is no i* then.
+* `revisit`: the printed algorithm leaves unspent what credibility does not require; this argument
+  spends it on the selected features, the least observed first.
+* A feature without any instances left cannot become more credible: its search ends with it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayescrowd.budgeted.beliefs.credibility import Delta, Measure, delta_of, thresholds
+from bayescrowd.budgeted.beliefs.credibility import (
+    Delta,
+    Measure,
+    delta_of,
+    least_credibility,
+    thresholds,
+)
+from bayescrowd.budgeted.beliefs.naive_bayes import Belief
+from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import extend, first_best, greedy, information_gains
 from bayescrowd.budgeted.policy import Policy
-from bayescrowd.budgeted.query_book import ROUNDING, Entry
+from bayescrowd.budgeted.query_book import ROUNDING, OpenQuery
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.budgeted.state import Choice, Position, State, Stop, Wait
 from bayescrowd.checks.parameters import Count, NonNegative, OpenFraction, Seed, validate_arguments
 
 __all__ = ["BLeafs"]
@@ -42,20 +55,21 @@ class BLeafs(Policy):
     """Budgeted learning and feature selection (Nushi et al. 2016).
 
     Args:
-        space: classes, features, priors, costs.
+        space: classes, features, priors and costs.
         budget: what the labels may cost in all (B).
-        n_features: how many features the classifier may use (K).
-        model: how labels depend on the class; 'naive_bayes' reads the majority of the labels,
-            'access_path' all of them, as noisy reports of a hidden value.
-        labels_per_query: labels of the same feature of the same instance per query (W).
-        epsilon: half width of the credible interval.
-        delta: how credible a feature must be; see the module `credibility`. A number holds for
-            all features.
-        measure: of credibility.
-        carry: give what a search leaves over to the next.
+        n_features: number of features that the classifier may use (K).
+        model: name of the model of how labels depend on the class; 'naive_bayes' reads the
+            majority of the labels, 'access_path' all of them, as noisy reports of a hidden value.
+        labels_per_query: number of labels that each query asks for, all of the same feature of the
+            same instance (W).
+        epsilon: half-width of the credible interval.
+        delta: how far below 1 the credibility of a selected feature may be: a rule of the module
+            `credibility`, or a number for all features.
+        measure: measure of credibility.
+        carry: whether what a search leaves unspent goes to the next one.
         pick: which feature a search ends with.
-        revisit: spend what is left in the end on the selected features.
-        seed: of every random choice.
+        revisit: whether what is left in the end is spent on the selected features.
+        seed: seed of every random choice.
 
     Examples:
         >>> import bayescrowd as bc
@@ -89,137 +103,225 @@ class BLeafs(Policy):
         revisit: bool = False,
         seed: Seed = 0,
     ) -> None:
-        super().__init__(
-            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
-        )
         self.epsilon = epsilon
         self.delta = delta
         self.measure: Measure = measure
         self.carry = carry
         self.pick = pick
         self.revisit = revisit
+        super().__init__(
+            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
+        )
+
+    def _make_core(self, problem: Problem) -> BLeafsCore:
         limits = thresholds(
-            self._space,
-            budget=budget,
-            n_features=n_features,
-            labels_per_query=labels_per_query,
-            epsilon=epsilon,
-            measure=measure,
+            problem.space,
+            budget=problem.budget,
+            n_features=problem.n_features,
+            labels_per_query=problem.labels_per_query,
+            epsilon=self.epsilon,
+            measure=self.measure,
         )
-        self._delta = delta_of(delta, limits)
-        self._chosen: list[int] = []
-        self._last = -1
-        """The feature asked about last in this search (i*), -1 if none."""
-        self._search_of_query: dict[int, int] = {}
-        self._ceilings = _ceilings(budget, n_features)
-        self._ceiling = self._ceilings[0]
-        """What may have been spent when the present search ends."""
-        self._begin_search()
+        return BLeafsCore(
+            problem,
+            epsilon=self.epsilon,
+            delta=delta_of(self.delta, limits),
+            measure=self.measure,
+            ceilings=_ceilings(problem.budget, problem.n_features),
+            carry=self.carry,
+            pick_mean=self.pick == "posterior-mean",
+            revisit=self.revisit,
+        )
 
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
-        if self._is_complete():
-            return self._revisited(candidates)
-        searched = candidates.copy()
-        searched[self._chosen] = False
-        drawn = self._belief.draw(self._rng)
-        return first_best(self._gains(drawn), ~searched)
 
-    def _asked(self, feature: int, cls: int) -> None:
-        if not self._is_complete():
-            self._last = feature
-            self._search_of_query[max(self._ledger.open)] = len(self._chosen)
+class Search(NamedTuple):
+    """What `BLeafs` remembers."""
 
-    def _observed(self, entry: Entry) -> None:
-        search = self._search_of_query.pop(entry.query.id, -1)
-        if search != len(self._chosen) or self._is_complete():
-            return  # an answer that came after its search had ended
-        if self._is_credible(entry.feature):
-            self._end_search(entry.feature)
-        else:
-            self._end_search_without_budget()
+    chosen: tuple[int, ...]
+    """The features selected so far; their number is that of the present search."""
+    last: int
+    """The feature asked about last in this search (i*), -1 if none."""
+    ceiling: float
+    """How much may have been spent when this search ends."""
+    search_of_query: Mapping[int, int]
+    """Number of the search that asked each open query, by the query's id."""
 
-    def _withdrawn(self, entry: Entry) -> None:
-        search = self._search_of_query.pop(entry.query.id, -1)
-        if search == len(self._chosen) and not self._is_complete():
-            if not self._ledger.available[entry.feature].any():
-                self._end_search(entry.feature)
-            else:
-                self._end_search_without_budget()
 
-    def _select(self) -> list[int]:
+@dataclass(frozen=True, eq=False)
+class BLeafsCore(Core[Search]):
+    """The decisions of `BLeafs`.
+
+    Args:
+        problem: what is given.
+        epsilon: half-width of the credible interval.
+        delta: how far below 1 the credibility of each feature may be.
+        measure: measure of credibility.
+        ceilings: how much may have been spent at the end of each search.
+        carry: whether what a search leaves unspent goes to the next one.
+        pick_mean: whether a search ends with the best feature at the posterior mean.
+        revisit: whether what is left in the end is spent on the selected features.
+    """
+
+    epsilon: float
+    delta: Float[np.ndarray, " feature"]
+    measure: Measure
+    ceilings: list[float]
+    carry: bool
+    pick_mean: bool
+    revisit: bool
+
+    def begin(self, belief: Belief, position: Position) -> State[Search]:
+        """The state at the start of the first search that has a budget."""
+        return self._begin_search(super().begin(belief, position))
+
+    def first_memory(self, belief: Belief) -> Search:
+        """Nothing is selected or asked."""
+        return Search((), -1, self.ceilings[0], {})
+
+    def choose_feature(
+        self,
+        rng: np.random.Generator,
+        state: State[Search],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> Choice[Search] | Wait | Stop:
+        """The feature of the highest gain under a draw; after the last search, one to revisit."""
+        if not self._is_complete(state):
+            drawn = state.belief.draw(rng)
+            feature = first_best(self._gains(rng, state, drawn), ~candidates)
+            return Choice(feature, state.memory)
+        members = [f for f in state.memory.chosen if candidates[f]]
+        if members:
+            return Choice(least_asked(members, state.book), state.memory)
+        if state.book.open_queries:
+            return Wait()
+        return Stop("nothing left to ask about the selected features", state.memory)
+
+    def candidates(self, state: State[Search]) -> Bool[np.ndarray, " feature"]:
+        """Features that the budget of the present search allows and that are not selected yet.
+
+        After the last search there are none, unless selected features are revisited.
+        """
+        if self._is_complete(state):
+            found = super().candidates(state)
+            return found if self.revisit else np.zeros_like(found)
+        book, memory = state.book, state.memory
+        free = min(memory.ceiling, self.problem.budget) - book.spent - book.reserved
+        allowed: Bool[np.ndarray, " feature"] = self.problem.prices <= free + ROUNDING
+        allowed &= book.askable
+        allowed[list(memory.chosen)] = False
+        return allowed
+
+    def stop_reason(self, state: State[Search]) -> str:
+        """Why there will be no candidate any more; empty if there may be one."""
+        if self._is_complete(state) and not self.revisit:
+            return "all features selected"
+        return super().stop_reason(state)
+
+    def after_question(self, state: State[Search], query: OpenQuery) -> State[Search]:
+        """The query belongs to the present search, if there is one."""
+        if self._is_complete(state):
+            return state
+        memory = state.memory
+        searches = {**memory.search_of_query, query.query.id: len(memory.chosen)}
+        return state._replace(memory=memory._replace(last=query.feature, search_of_query=searches))
+
+    def after_observation(self, state: State[Search], query: OpenQuery) -> State[Search]:
+        """The search ends if the feature has become credible or the search has no budget left."""
+        state, is_current = self._close(state, query)
+        if not is_current:
+            return state
+        if self._is_credible(state, query.feature):
+            return self._end_search(state, query.feature)
+        return self._end_search_without_budget(state)
+
+    def after_withdrawal(self, state: State[Search], query: OpenQuery) -> State[Search]:
+        """The search ends if the feature has no instances left or the search has no budget."""
+        state, is_current = self._close(state, query)
+        if not is_current:
+            return state
+        if not state.book.askable[query.feature]:
+            return self._end_search(state, query.feature)
+        return self._end_search_without_budget(state)
+
+    def select(self, state: State[Search]) -> list[int]:
+        """The features of the finished searches, then greedily chosen ones."""
         return greedy(
-            self._space.class_prior,
-            self._belief.mean(),
-            self._belief.n_outcomes,
-            self.n_features,
-            start=self._chosen,
+            self.problem.prior,
+            state.belief.mean(),
+            state.belief.n_outcomes,
+            self.problem.n_features,
+            start=state.memory.chosen,
         )
 
-    def _now(self) -> Bool[np.ndarray, " feature"]:
-        if self._is_complete():
-            return super()._now()
-        ledger = self._ledger
-        within = min(self._ceiling, ledger.budget) - ledger.spent - ledger.reserved
-        now: Bool[np.ndarray, " feature"] = ledger.askable() & (ledger.prices <= within + ROUNDING)
-        for f in self._chosen:
-            now[f] = False
-        return now
+    def _is_complete(self, state: State[Search]) -> bool:
+        return len(state.memory.chosen) == self.problem.n_features
 
-    def _is_complete(self) -> bool:
-        return len(self._chosen) == self.n_features
+    def _is_credible(self, state: State[Search], feature: int) -> bool:
+        known = least_credibility(
+            state.belief.rows(feature),
+            self.problem.prior,
+            epsilon=self.epsilon,
+            measure=self.measure,
+        )
+        return known >= 1 - float(self.delta[feature])
 
-    def _is_credible(self, feature: int) -> bool:
-        known = self._credibility_of(feature, epsilon=self.epsilon, measure=self.measure)
-        return known >= 1 - float(self._delta[feature])
+    def _close(self, state: State[Search], query: OpenQuery) -> tuple[State[Search], bool]:
+        """Forget the search of a closed query, and say whether it is the present one."""
+        memory = state.memory
+        search = memory.search_of_query.get(query.query.id, -1)
+        if search >= 0:
+            others = {**memory.search_of_query}
+            del others[query.query.id]
+            state = state._replace(memory=memory._replace(search_of_query=others))
+        return state, search == len(memory.chosen) and not self._is_complete(state)
+
+    def _begin_search(self, state: State[Search]) -> State[Search]:
+        """Set the ceiling of the next search, and end it at once if it has no budget."""
+        if self._is_complete(state):
+            return state
+        book, k = state.book, len(state.memory.chosen)
+        ceiling = self.ceilings[k]
+        if not self.carry:
+            share = ceiling - (self.ceilings[k - 1] if k else 0)
+            ceiling = book.spent + book.reserved + share
+        memory = state.memory._replace(ceiling=ceiling, last=-1)
+        return self._end_search_without_budget(state._replace(memory=memory))
+
+    def _end_search_without_budget(self, state: State[Search]) -> State[Search]:
+        """End the search if it can ask nothing more and is not waiting for answers."""
+        memory = state.memory
+        is_waiting = len(memory.chosen) in memory.search_of_query.values()
+        if is_waiting or self.candidates(state).any():
+            return state
+        return self._end_search(state, memory.last)
+
+    def _end_search(self, state: State[Search], feature: int) -> State[Search]:
+        """Select the feature that a search ends with, and begin the next one."""
+        chosen = state.memory.chosen
+        if self.pick_mean or feature < 0:
+            rng = state.position.generator()
+            is_barred = np.zeros(len(self.problem.prices), dtype=bool)
+            is_barred[list(chosen)] = True
+            feature = first_best(self._gains(rng, state, state.belief.mean()), is_barred)
+            state = state._replace(position=Position.after(rng))
+        memory = state.memory._replace(chosen=(*chosen, feature))
+        return self._begin_search(state._replace(memory=memory))
 
     def _gains(
-        self, channels: Float[np.ndarray, "feature cls outcome"]
+        self,
+        rng: np.random.Generator,
+        state: State[Search],
+        channels: Float[np.ndarray, "feature cls outcome"],
     ) -> Float[np.ndarray, " feature"]:
-        joint = self._space.class_prior[:, None]
-        for f in self._chosen:
-            joint = extend(joint, channels[f, :, : self._belief.n_outcomes[f]], self._rng)
+        """Information gain of every feature given the selected ones."""
+        joint = self.problem.prior[:, None]
+        for f in state.memory.chosen:
+            joint = extend(joint, channels[f, :, : state.belief.n_outcomes[f]], rng)
         return information_gains(joint, channels)
-
-    def _begin_search(self) -> None:
-        """Set the ceiling of the next search, and end it at once if it has no budget."""
-        if self._is_complete():
-            if not self.revisit:
-                self._stop_reason = "all features selected"
-            return
-        k = len(self._chosen)
-        if self.carry:
-            self._ceiling = self._ceilings[k]
-        else:
-            share = self._ceilings[k] - (self._ceilings[k - 1] if k else 0)
-            self._ceiling = self._ledger.spent + self._ledger.reserved + share
-        self._last = -1
-        self._end_search_without_budget()
-
-    def _end_search_without_budget(self) -> None:
-        is_asking = len(self._chosen) in self._search_of_query.values()
-        if not is_asking and not self._now().any():
-            self._end_search(self._last)
-
-    def _end_search(self, feature: int) -> None:
-        if self.pick == "posterior-mean" or feature < 0:
-            barred = np.zeros(len(self._space.features), dtype=bool)
-            barred[self._chosen] = True
-            feature = first_best(self._gains(self._belief.mean()), barred)
-        self._chosen.append(feature)
-        self._begin_search()
-
-    def _revisited(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
-        members = [f for f in self._chosen if candidates[f]]
-        if not members:
-            if not self._ledger.open:
-                self._stop_reason = "nothing left to ask about the selected features"
-            return None
-        asked = (self._ledger.observed + self._ledger.pending).sum(axis=1)
-        return min(members, key=lambda f: int(asked[f]))
 
 
 def _ceilings(budget: float, n_features: int) -> list[float]:
-    """Sums of b_k = floor(B / 2^k) up to each search; the last ends at B.
+    """Sums of b_k = floor(B / 2^k) up to each search; the last one is B.
 
     Examples:
         >>> _ceilings(200, 4)

@@ -5,70 +5,68 @@ accuracy expected of its classifier,
 
     value(S) = sum over x of max over y of p(y, x_S)  +  .02 sum over x, y of p(y, x_S)^2 / p(x_S),
 
-the second term, a Brier score, telling sets apart whose most probable classes agree. For a feature
-f let G be the best set without it, T all but the last of G, and R the budget left. The gain of f is
-how much better T with f could become than what there is now, if a K-th of R were spent on f:
+where the second term, a Brier score, distinguishes sets whose most probable classes agree. For a
+feature f let G be the best set without it, T all of G but its last feature, and R the budget left.
+The gain of f is how much better than now T with f could become if a K-th of R were spent on f:
 answers are imagined under channels drawn from the posterior, f is learned again with them, and the
-better of G and T + f is taken, averaged over draws. The feature of the largest gain is asked about,
-for the class that it knows least of, compared with the classes' prior.
+better of G and T + f is taken, averaged over draws. The feature with the largest gain is asked
+about, for the class with the fewest observations compared with the classes' prior.
 
 Gains are compared at equal cost: a feature of twice the price gets half the imagined answers.
 
 Features are independent a posteriori given the model, so the value at the posterior mean is the
-posterior expectation of the accuracy: no averaging over models is needed there.
+posterior expectation of the accuracy, and no averaging over models is needed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from bayescrowd.budgeted.beliefs.naive_bayes import Belief
 from bayescrowd.budgeted.beliefs.noisy_shrinkage import NoisyShrunkBelief
-from bayescrowd.budgeted.beliefs.shrinkage import Imagining, ShrunkBelief
+from bayescrowd.budgeted.beliefs.shrinkage import ImaginingBelief, ShrunkBelief
+from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import extend, first_best, greedy
-from bayescrowd.budgeted.policy import Policy
+from bayescrowd.budgeted.policy import FirstBelief, Policy
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.budgeted.state import Choice, State, Stop, Wait
 from bayescrowd.checks.parameters import Count, NonNegative, Seed, validate_arguments
 
 __all__ = ["BudgetedSelection", "expected_accuracy"]
 
 BRIER_WEIGHT = 0.02
+"""Weight of the Brier score in the value of a set of features."""
 
 N_DRAWS = 16
-"""Imagined futures per feature."""
+"""Number of imagined futures per feature."""
 
 N_BEST = 3
-"""Features with the largest gains whose gains are computed again before every purchase."""
+"""Number of features with the largest gains whose gains are recomputed before every purchase."""
 
 REFRESH = 0.3
-"""Probability that the gain of another feature is."""
+"""Probability that the gain of any other feature is recomputed before a purchase."""
 
 N_DRAWS_TO_STOP = 128
-"""Imagined futures per feature before the policy stops early."""
+"""Number of imagined futures per feature before the policy stops early."""
 
 MOST_CONFIGURATIONS = 1_024
-"""Columns of the joint table beyond which it is sampled."""
+"""Number of columns of the joint table above which it is sampled."""
 
 BULK = 0.01
-"""Share of the budget left that is bought at once; .06 was worse."""
-
-
-IMAGINING: dict[str, Callable[[FeatureSpace, int], Imagining]] = {
-    "naive_bayes": lambda space, labels_per_query: ShrunkBelief(space),
-    "access_path": NoisyShrunkBelief,
-}
-"""What is believed before the first answer, given space and labels per query; by model."""
+"""Share of the budget left that one decision spends; .06 was worse."""
 
 
 def expected_accuracy(
     joint: Float[np.ndarray, "cls configuration"],
     channels: Float[np.ndarray, "feature cls outcome"],
 ) -> Float[np.ndarray, " feature"]:
-    """Value of the chosen features with each candidate, from the joint table of those chosen.
+    """Value of the chosen features together with each candidate, given their joint table.
 
     Examples:
         >>> import numpy as np
@@ -93,28 +91,30 @@ def expected_accuracy(
 class BudgetedSelection(Policy):
     """Look ahead: ask where answers would improve the final classifier most. The default.
 
-    Mean test errors over 64 fresh paired splits, beside the best of `RoundRobin`, `BiasedRobin`,
-    `TsGreedy` and `BLeafs`, picked afterwards for each budget, on breast-cancer with two features:
-    .088, .082, .064, .053 against .124, .102, .077, .062 at budgets of 50, 100, 200, 400; and on
-    nursery with two features: .268, .223, .189 against .314, .243, .192 at 100, 200, 400; with
-    four: .218, .176 against .242, .189 at 200, 400. With five labels per query, 30 % of them wrong,
+    Mean test errors over 64 fresh paired splits, against the best of `RoundRobin`, `BiasedRobin`,
+    `TsGreedy` and `BLeafs`, picked afterwards for each budget: on breast-cancer with two features
+    .088, .082, .064, .053 against .124, .102, .077, .062 at budgets of 50, 100, 200, 400; on
+    nursery with two features .268, .223, .189 against .314, .243, .192 at 100, 200, 400, and with
+    four .218, .176 against .242, .189 at 200, 400. With five labels per query, 30 % of them wrong,
     and the access path model: .366, .315 against .440, .354 at 500, 1000. On a simulated table with
     a rare class (one in ten) it was as good as they were, not better.
 
     Args:
-        space: classes, features, costs. Its prior's strength is not used: `shrinkage` has priors
-            of its own.
+        space: classes, features and costs. The strength of its prior is not used: `shrinkage` has
+            priors of its own.
         budget: what the labels may cost in all.
-        n_features: how many features the classifier may use (K).
-        model: how labels depend on the class.
-        labels_per_query: labels of the same feature of the same instance per query.
-        target: ask about instances of 'any' class, the one least known; or with the classes'
-            'prior' probabilities, as the paper does, where instances cannot be chosen.
-        stop: 'never' before the budget is spent; or as soon as all purchases are 'worthless':
-            a K-th of the budget left, spent on any one feature, is expected to raise the accuracy
-            by less than `least_gain`.
-        least_gain: see `stop`.
-        seed: of every random choice.
+        n_features: number of features that the classifier may use (K).
+        model: name of the model of how labels depend on the class.
+        labels_per_query: number of labels that each query asks for, all of the same feature of the
+            same instance.
+        target: which class to ask about: 'any', the one with the fewest observations compared with
+            its prior; or one drawn with the classes' 'prior' probabilities, as in the paper, for
+            when instances cannot be chosen.
+        stop: when to stop: 'never' before the budget is spent; or as soon as all purchases are
+            'worthless': a K-th of the budget left, spent on any one feature, is expected to raise
+            the accuracy by less than `least_gain`.
+        least_gain: smallest rise of the accuracy that is worth its price; see `stop`.
+        seed: seed of every random choice.
 
     Examples:
         >>> import bayescrowd as bc
@@ -131,6 +131,11 @@ class BudgetedSelection(Policy):
         ('link',)
     """
 
+    _beliefs: ClassVar[Mapping[str, FirstBelief]] = {
+        "naive_bayes": lambda space, labels_per_query: ShrunkBelief(space),
+        "access_path": NoisyShrunkBelief,
+    }
+
     @validate_arguments
     def __init__(
         self,
@@ -145,139 +150,156 @@ class BudgetedSelection(Policy):
         least_gain: NonNegative = 0.001,
         seed: Seed = 0,
     ) -> None:
-        super().__init__(
-            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
-        )
         self.target = target
         self.stop = stop
         self.least_gain = least_gain
-        self._gain = np.full(len(space.features), np.inf)
-        self._bulk: list[int] = []
-        """Features whose purchase is decided already."""
-        self._last = -1
+        super().__init__(
+            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
+        )
 
     def gains(self) -> pd.Series:
         """Expected rise of accuracy from a K-th of the budget left, by feature, as last computed.
 
         Infinite before the first purchase.
         """
-        by_name = pd.Series(self._gain, index=pd.Index(self._space.names), name="gain")
-        return by_name.reindex(pd.Index(self.space.names))
+        decision = self._decision
+        memory = decision.memory if isinstance(decision, Stop) else self._state.memory
+        return self._by_feature(memory.gains, "gain")
 
-    def _first_belief(self) -> Imagining:
-        if self.model not in IMAGINING:
-            raise ValueError(f"model={self.model!r}: expected one of {', '.join(IMAGINING)}")
-        self._imagining = IMAGINING[self.model](self._space, self.labels_per_query)
-        return self._imagining
+    def _make_core(self, problem: Problem) -> LookaheadCore:
+        least_gain = self.least_gain if self.stop == "worthless" else None
+        return LookaheadCore(problem, by_prior=self.target == "prior", least_gain=least_gain)
 
-    def _choose(self, candidates: Bool[np.ndarray, " feature"]) -> int | None:
-        while self._bulk:
-            feature = self._bulk.pop()
-            if candidates[feature]:
-                return feature
-        before = (self._rng.bit_generator.state, self._gain.copy()) if self._may_stop() else None
-        chosen = self._select()
-        self._refresh(chosen, self._to_refresh(candidates), N_DRAWS)
-        if before is not None and self._is_worthless(chosen, candidates):
-            if not self._ledger.open:
-                self._stop_reason = "no purchase is worth its price"
-            else:  # wait for the answers, as if nothing had been asked
-                self._rng.bit_generator.state, self._gain = before
-            return None
-        feature = self._best(chosen, candidates)
-        self._last = feature
-        n_affordable = self._left() / float(self._ledger.prices[feature])
-        self._bulk = [feature] * (int(BULK * n_affordable) - 1)
-        return feature
 
-    def _next_class(self, feature: int) -> int:
-        if self.target == "prior":
-            return super()._next_class(feature)
-        known = self._ledger.observed[feature] + self._ledger.pending[feature]
-        lacking = self._space.class_prior * (known.sum() + 1) - known
-        return first_best(lacking, ~self._ledger.available[feature])
+class Outlook(NamedTuple):
+    """What `BudgetedSelection` remembers."""
 
-    def _select(self) -> list[int]:
-        return self._greedy(self.n_features)
+    gains: Float[np.ndarray, " feature"]
+    """Gain of each feature as last computed, infinite before that."""
+    last: int
+    """The feature that was decided on last, -1 if none."""
+    n_more: int
+    """Number of further queries about that feature that are decided on already."""
 
-    def _best(self, chosen: Sequence[int], candidates: Bool[np.ndarray, " feature"]) -> int:
+
+@dataclass(frozen=True, eq=False)
+class LookaheadCore(Core[Outlook]):
+    """The decisions of `BudgetedSelection`.
+
+    Args:
+        problem: what is given.
+        by_prior: whether classes are drawn from their prior.
+        least_gain: gain below which a purchase is worthless and the policy stops; None: never.
+    """
+
+    by_prior: bool
+    least_gain: float | None
+
+    def first_memory(self, belief: Belief) -> Outlook:
+        """No gain has been computed."""
+        return Outlook(np.full(len(self.problem.prices), np.inf), -1, 0)
+
+    def choose_feature(
+        self,
+        rng: np.random.Generator,
+        state: State[Outlook],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> Choice[Outlook] | Wait | Stop:
+        """The feature decided on before, or the one whose imagined answers help most."""
+        gains, last, n_more = state.memory
+        if n_more > 0 and candidates[last]:
+            return Choice(last, state.memory._replace(n_more=n_more - 1))
+        chosen = self.select(state)
+        drawn = self._draw_refreshed(rng, state.memory, candidates)
+        gains = self._refresh(rng, state, gains, chosen, drawn, N_DRAWS)
+        if self.least_gain is not None and gains[candidates].max() < self.least_gain:
+            features = np.flatnonzero(candidates).tolist()
+            gains = self._refresh(rng, state, gains, chosen, features, N_DRAWS_TO_STOP)
+            if gains[candidates].max() < self.least_gain:
+                if state.book.open_queries:
+                    return Wait()
+                return Stop("no purchase is worth its price", state.memory._replace(gains=gains))
+        feature = self._best(state, gains, chosen, candidates)
+        n_affordable = self._free(state) / float(self.problem.prices[feature])
+        return Choice(feature, Outlook(gains, feature, max(0, int(BULK * n_affordable) - 1)))
+
+    def choose_class(self, rng: np.random.Generator, state: State[Outlook], feature: int) -> int:
+        """The class with the fewest observations compared with its prior, or a drawn one."""
+        if self.by_prior:
+            return super().choose_class(rng, state, feature)
+        book = state.book
+        n_queries = book.observed[feature] + book.pending[feature]
+        lacking = self.problem.prior * (n_queries.sum() + 1) - n_queries
+        return first_best(lacking, ~book.available[feature])
+
+    def select(self, state: State[Outlook]) -> list[int]:
+        """The features that add most to the expected accuracy, one by one."""
+        return self._greedy(state, self.problem.n_features)
+
+    def _best(
+        self,
+        state: State[Outlook],
+        gains: Float[np.ndarray, " feature"],
+        chosen: Sequence[int],
+        candidates: Bool[np.ndarray, " feature"],
+    ) -> int:
         # answers that are on their way leave less to be learned by further ones
-        pending = self._ledger.pending.sum(axis=1)
-        n_imagined = self._n_imagined()
-        gain = self._gain * n_imagined / (n_imagined + pending)
-        feature = first_best(gain, ~candidates)
-        if gain[feature] > 0:
+        pending = state.book.pending.sum(axis=1)
+        n_imagined = self._n_imagined(state)
+        discounted = gains * n_imagined / (n_imagined + pending)
+        feature = first_best(discounted, ~candidates)
+        if discounted[feature] > 0:
             return feature
-        asked = self._ledger.observed.sum(axis=1) + pending
         members = [f for f in chosen if candidates[f]] or np.flatnonzero(candidates).tolist()
-        return min(members, key=lambda f: int(asked[f]))
+        return least_asked(members, state.book)
 
-    def _may_stop(self) -> bool:
-        return self.stop == "worthless"
+    def _draw_refreshed(
+        self, rng: np.random.Generator, memory: Outlook, candidates: Bool[np.ndarray, " feature"]
+    ) -> list[int]:
+        """Candidates whose gains to recompute: the best, the last, new ones, and some at random."""
+        is_refreshed = rng.random(len(candidates)) < REFRESH
+        is_refreshed |= np.isinf(memory.gains)
+        gains = np.where(candidates, memory.gains, -np.inf)
+        is_refreshed[np.argsort(-gains, kind="stable")[:N_BEST]] = True
+        if memory.last >= 0:
+            is_refreshed[memory.last] = True
+        return np.flatnonzero(is_refreshed & candidates).tolist()
 
-    def _is_worthless(
-        self, chosen: Sequence[int], candidates: Bool[np.ndarray, " feature"]
-    ) -> bool:
-        if self._gain[candidates].max() >= self.least_gain:
-            return False
-        self._refresh(chosen, np.flatnonzero(candidates).tolist(), N_DRAWS_TO_STOP)
-        return bool(self._gain[candidates].max() < self.least_gain)
-
-    def _to_refresh(self, candidates: Bool[np.ndarray, " feature"]) -> list[int]:
-        gain = np.where(candidates, self._gain, -np.inf)
-        again = self._rng.random(len(gain)) < REFRESH
-        again |= np.isinf(self._gain)
-        again[np.argsort(-gain, kind="stable")[:N_BEST]] = True
-        if self._last >= 0:
-            again[self._last] = True
-        return np.flatnonzero(again & candidates).tolist()
-
-    def _refresh(self, chosen: Sequence[int], features: Sequence[int], n_draws: int) -> None:
-        """Compute the gains of some features again."""
-        n_observations = self._n_imagined()[features][:, None] * self._space.class_prior
-        imagined = self._imagining.imagine(self._rng, features, n_observations, n_draws)
+    def _refresh(
+        self,
+        rng: np.random.Generator,
+        state: State[Outlook],
+        gains: Float[np.ndarray, " feature"],
+        chosen: Sequence[int],
+        features: Sequence[int],
+        n_draws: int,
+    ) -> Float[np.ndarray, " feature"]:
+        """The gains with those of some features computed again."""
+        refreshed = gains.copy()
+        belief = cast("ImaginingBelief", state.belief)
+        n_observations = self._n_imagined(state)[features][:, None] * self.problem.prior
+        imagined = belief.imagine(rng, features, n_observations, n_draws)
         members = [place for place, f in enumerate(features) if f in chosen]
         others = [place for place, f in enumerate(features) if f not in chosen]
+        n_features = self.problem.n_features
         for place in members:
             f, only = features[place], slice(place, place + 1)
-            n_rest = min(self.n_features, len(self._gain) - 1)
-            rest = self._greedy(n_rest, start=chosen[: chosen.index(f)], excluded=[f])
-            cut = self.n_features - 1
-            without = self._without(rest[:cut], rest[cut:])
-            self._gain[f] = self._rises(*without, features[only], imagined[only])[0]
+            n_rest = min(n_features, len(gains) - 1)
+            rest = self._greedy(state, n_rest, start=chosen[: chosen.index(f)], excluded=[f])
+            without = self._without(state, rest[: n_features - 1], rest[n_features - 1 :])
+            refreshed[f] = _rises(belief, *without, features[only], imagined[only])[0]
         if others:
-            without = self._without(chosen[:-1], chosen[-1:])
+            without = self._without(state, chosen[:-1], chosen[-1:])
             named = [features[place] for place in others]
-            self._gain[named] = self._rises(*without, named, imagined[others])
-
-    def _rises(
-        self,
-        joint: Float[np.ndarray, "cls configuration"],
-        value: float,
-        features: Sequence[int],
-        futures: Float[np.ndarray, "feature draw cls outcome"],
-    ) -> Float[np.ndarray, " feature"]:
-        """By how much each feature raises the better of G and T with it, from now to its futures.
-
-        Args:
-            joint: of T.
-            value: of G.
-            features: which ones.
-            futures: their channels as imagined.
-        """
-        now = self._belief.mean()[features][:, None]
-        channels = np.concatenate([now, futures], axis=1)
-        n_features, n_draws = channels.shape[:2]
-        found = expected_accuracy(joint, channels.reshape(-1, *channels.shape[2:]))
-        better = np.maximum(value, found).reshape(n_features, n_draws)
-        return better[:, 1:].mean(axis=1) - better[:, 0]
+            refreshed[named] = _rises(belief, *without, named, imagined[others])
+        return refreshed
 
     def _without(
-        self, others: Sequence[int], last: Sequence[int]
+        self, state: State[Outlook], others: Sequence[int], last: Sequence[int]
     ) -> tuple[Float[np.ndarray, "cls configuration"], float]:
-        """The joint table of T, and the value of G: T and at most one feature more."""
-        mean, widths = self._belief.mean(), self._belief.n_outcomes
-        joint = self._space.class_prior[:, None]
+        """The joint table of T, and the value of G: T and at most one more feature."""
+        mean, widths = state.belief.mean(), state.belief.n_outcomes
+        joint = self.problem.prior[:, None]
         for f in others:
             joint = extend(joint, mean[f, :, : widths[f]], most=MOST_CONFIGURATIONS)
         nothing = np.ones((1, len(joint), 1))
@@ -285,12 +307,17 @@ class BudgetedSelection(Policy):
         return joint, float(expected_accuracy(joint, channel)[0])
 
     def _greedy(
-        self, n_chosen: int, *, start: Sequence[int] = (), excluded: Sequence[int] = ()
+        self,
+        state: State[Outlook],
+        n_chosen: int,
+        *,
+        start: Sequence[int] = (),
+        excluded: Sequence[int] = (),
     ) -> list[int]:
         return greedy(
-            self._space.class_prior,
-            self._belief.mean(),
-            self._belief.n_outcomes,
+            self.problem.prior,
+            state.belief.mean(),
+            state.belief.n_outcomes,
             n_chosen,
             score=expected_accuracy,
             start=start,
@@ -298,10 +325,34 @@ class BudgetedSelection(Policy):
             most=MOST_CONFIGURATIONS,
         )
 
-    def _n_imagined(self) -> Float[np.ndarray, " feature"]:
-        """Observations of each feature that a K-th of the budget left buys, at least one."""
-        return np.maximum(1, self._left() / self.n_features / self._ledger.prices)
+    def _n_imagined(self, state: State[Outlook]) -> Float[np.ndarray, " feature"]:
+        """Number of observations that a K-th of the free budget buys, by feature; at least 1."""
+        return np.maximum(1, self._free(state) / self.problem.n_features / self.problem.prices)
 
-    def _left(self) -> float:
-        """What is neither spent nor reserved."""
-        return self._ledger.left - self._ledger.reserved
+    def _free(self, state: State[Outlook]) -> float:
+        """Budget that is neither spent nor reserved."""
+        return self.budget_left(state) - state.book.reserved
+
+
+def _rises(
+    belief: Belief,
+    joint: Float[np.ndarray, "cls configuration"],
+    value: float,
+    features: Sequence[int],
+    futures: Float[np.ndarray, "feature draw cls outcome"],
+) -> Float[np.ndarray, " feature"]:
+    """By how much each feature raises the better of G and T with it, from now to its futures.
+
+    Args:
+        belief: what is believed now.
+        joint: joint table of the class and T.
+        value: value of G.
+        features: the features to add to T.
+        futures: their channels as imagined.
+    """
+    now = belief.mean()[features][:, None]
+    channels = np.concatenate([now, futures], axis=1)
+    n_features, n_draws = channels.shape[:2]
+    found = expected_accuracy(joint, channels.reshape(-1, *channels.shape[2:]))
+    better = np.maximum(value, found).reshape(n_features, n_draws)
+    return better[:, 1:].mean(axis=1) - better[:, 0]
