@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import gammaln
 
-from bayescrowd.posterior.conditionals.access_path import Tables
-from bayescrowd.posterior.conditionals.access_path_groups import Mode
+from bayescrowd.posterior.conditionals.access_path_feature import Mode
+from bayescrowd.posterior.conditionals.access_path_sweep import Tables
 
 __all__ = ["MultisetReader", "Multisets", "log_predictive", "multisets"]
 

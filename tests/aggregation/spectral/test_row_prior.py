@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import dirichlet_multinomial
 
 import bayescrowd as bc
+from bayescrowd.aggregation.shrunken.ability import USUAL_STRENGTH
 from bayescrowd.aggregation.spectral.row_prior import (
     STRENGTHS,
-    USUAL_STRENGTH,
     PulledDawidSkene,
     accuracy_rows,
     crowd_accuracy,

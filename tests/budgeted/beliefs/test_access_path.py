@@ -14,7 +14,8 @@ from scipy.special import betaln, logsumexp
 
 import bayescrowd as bc
 from bayescrowd.budgeted.beliefs import access_path as module
-from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief, log_predictive, multisets
+from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
+from bayescrowd.budgeted.beliefs.label_multisets import log_predictive, multisets
 from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.evaluation.paired_runs import Problem, run_on_all_data, split_problem
 from bayescrowd.models import access_path
