@@ -164,7 +164,7 @@ def test_classes_of_which_none_is_known_are_named_after_the_first_chain():
     drawn.params["prevalence"][1] = drawn.params["prevalence"][1][:, ::-1]
     before = drawn.params["prevalence"][1].copy()
     datasets, found = mixture.datasets(drawn)
-    assert "those of chain 1 were renamed after the first chain's" in found[0]
+    assert "those of chain 1 were renamed after those of the first chain" in found[0]
     np.testing.assert_array_equal(datasets["posterior"]["prevalence"][1], before[:, ::-1])
     probability = datasets["label_posterior"]["probability"].to_numpy()
     np.testing.assert_array_equal(probability[0], probability[1])
