@@ -1,7 +1,7 @@
 """Nursery and breast-cancer: reference numbers of independent prototypes, 64 splits each.
 
-The references are means with standard errors of about .003 to .017. A mean over fewer splits is
-held against them with three standard errors of the difference, its own and the reference's.
+The references are means with standard errors of about .003 to .017. A mean over fewer splits may
+differ from them by three standard errors of the difference.
 """
 
 from functools import partial
@@ -12,7 +12,7 @@ import pytest
 import bayescrowd as bc
 from bayescrowd.budgeted.evaluation.curve import curve_means, paired_differences
 
-RIVALS = [bc.RoundRobin, bc.BiasedRobin, bc.TsGreedy, bc.BLeafs]
+BASELINES = [bc.RoundRobin, bc.BiasedRobin, bc.TsGreedy, bc.BLeafs]
 
 ALL_DATA = [
     ("nursery", 2, 0.169, {"health", "has_nurs"}),
@@ -42,14 +42,14 @@ REFERENCE = {
 
 def assert_near_reference(table, name, n_features, budget, repeats):
     errors, reference_error = REFERENCE[name, n_features, budget]
-    curve = bc.budget_curve(RIVALS, table, [budget], n_features, repeats=repeats, n_jobs=1)
+    curve = bc.budget_curve(BASELINES, table, [budget], n_features, repeats=repeats, n_jobs=1)
     means = curve_means(curve)
     off = np.abs(means["error"].to_numpy() - errors)
     assert (off < 3 * np.hypot(means["standard_error"], reference_error)).all(), means
     return means
 
 
-def test_rivals_on_breast_cancer(published):
+def test_baselines_on_breast_cancer(published):
     means = assert_near_reference(published("breast-cancer"), "breast-cancer", 2, 100, 6)
     spent = means["spent"].to_numpy()
     assert (spent[:3] == 100).all()
@@ -68,12 +68,12 @@ def test_explore_then_commit_at_its_reference(published, explore, error):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", REFERENCE, ids=lambda cell: f"{cell[0]}-{cell[1]}-{cell[2]}")
-def test_rivals_at_the_references(published, cell):
+def test_baselines_at_the_references(published, cell):
     assert_near_reference(published(cell[0]), *cell, repeats=16)
 
 
 def test_budgeted_selection_on_breast_cancer(published):
-    # the prototype's .090 and our .100 over 64 splits each; the best rival has .121 to .128
+    # the prototype's .090 and our .100 over 64 splits each; the best baseline has .121 to .128
     curve = bc.budget_curve(
         [bc.BudgetedSelection], published("breast-cancer"), [50], 2, repeats=6, n_jobs=1
     )
@@ -82,9 +82,9 @@ def test_budgeted_selection_on_breast_cancer(published):
 
 
 @pytest.mark.slow
-def test_budgeted_selection_is_ahead_of_its_best_rival(published):
+def test_budgeted_selection_is_ahead_of_the_best_baseline(published):
     # of `BiasedRobin`, the best of the four here: .026 +- .005 over 64 other splits
-    policies = [bc.BudgetedSelection, *RIVALS]
+    policies = [bc.BudgetedSelection, *BASELINES]
     curve = bc.budget_curve(
         policies, published("breast-cancer"), [100], 2, repeats=20, n_jobs=1, seed=42
     )
@@ -99,7 +99,7 @@ def test_budgeted_selection_is_ahead_of_its_best_rival(published):
 def test_budgeted_selection_is_not_behind_on_nursery(published, n_features, budget, repeats):
     # over 64 other splits ahead of the best of the four by .032 +- .011 and .021 +- .004: one
     # standard error behind is two and a half, or three, of these few from there
-    policies = [bc.BudgetedSelection, *RIVALS]
+    policies = [bc.BudgetedSelection, *BASELINES]
     curve = bc.budget_curve(
         policies, published("nursery"), [budget], n_features, repeats=repeats, n_jobs=1, seed=77
     )
