@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -99,7 +98,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Core(ABC, Generic[Memory]):
+class Core(ABC):
     """How a policy begins, chooses, and takes in events, without any state of its own.
 
     A policy states `first_memory` and `choose_feature`. It may state which features are
@@ -114,7 +113,7 @@ class Core(ABC, Generic[Memory]):
 
     # -- what runs a policy ------------------------------------------------------------------
 
-    def begin(self, belief: Belief, position: Position) -> State[Memory]:
+    def begin(self, belief: Belief, position: Position) -> State:
         """The state before the first event."""
         n_features, n_classes = len(self.problem.prices), len(self.problem.prior)
         return State(
@@ -126,11 +125,11 @@ class Core(ABC, Generic[Memory]):
             position=position,
         )
 
-    def decide(self, state: State[Memory]) -> Decision[Memory]:
+    def decide(self, state: State) -> Decision:
         """What to do now: `choose` with the random numbers that follow the state's position."""
         return self.choose(state.position.generator(), state)
 
-    def choose(self, rng: np.random.Generator, state: State[Memory]) -> Decision[Memory]:
+    def choose(self, rng: np.random.Generator, state: State) -> Decision:
         """What to do now, given a generator at the state's position."""
         candidates = self.candidates(state)
         if not candidates.any():
@@ -146,13 +145,13 @@ class Core(ABC, Generic[Memory]):
         cls = self.choose_class(rng, state, feature)
         return Ask(feature, cls, memory, Position.after(rng))
 
-    def follow(self, state: State[Memory], decision: Decision[Memory]) -> State[Memory]:
+    def follow(self, state: State, decision: Decision) -> State:
         """The state once a decision is made; its question, if any, is an event of its own."""
         if not isinstance(decision, Ask):
             return state
         return state._replace(memory=decision.memory, position=decision.position)
 
-    def query(self, state: State[Memory], decision: Ask[Memory]) -> Query:
+    def query(self, state: State, decision: Ask) -> Query:
         """The question of a decision, in the user's names."""
         return Query(
             feature=self.problem.feature_names[decision.feature],
@@ -161,7 +160,7 @@ class Core(ABC, Generic[Memory]):
             id=state.book.n_asked + 1,
         )
 
-    def tell(self, state: State[Memory], event: Event) -> State[Memory]:
+    def tell(self, state: State, event: Event) -> State:
         """The state after an event, which has been checked (`QueryLog`)."""
         if event.kind == "asked":
             query = self._open(event.query)
@@ -190,12 +189,12 @@ class Core(ABC, Generic[Memory]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[Memory],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[Memory] | Wait | Stop:
+    ) -> Choice | Wait | Stop:
         """Which of the candidates, of which there is at least one, to ask about."""
 
-    def choose_class(self, rng: np.random.Generator, state: State[Memory], feature: int) -> int:
+    def choose_class(self, rng: np.random.Generator, state: State, feature: int) -> int:
         """Position of the class to ask about: y ~ P(Y) among those with instances left."""
         available = state.book.available[feature]
         cumulative = self.problem.cumulative_prior
@@ -204,12 +203,12 @@ class Core(ABC, Generic[Memory]):
         place = rng.random() * cumulative[-1]
         return int(min(np.searchsorted(cumulative, place, side="right"), len(cumulative) - 1))
 
-    def candidates(self, state: State[Memory]) -> Bool[np.ndarray, " feature"]:
+    def candidates(self, state: State) -> Bool[np.ndarray, " feature"]:
         """Features that can be asked about now: there are instances, and money for a query."""
         free = self.budget_left(state) - state.book.reserved
         return state.book.askable & (self.problem.prices <= free + ROUNDING)
 
-    def stop_reason(self, state: State[Memory]) -> str:
+    def stop_reason(self, state: State) -> str:
         """Why there will be no candidate any more; empty if there may be one."""
         askable = state.book.askable
         if not askable.any():
@@ -218,26 +217,26 @@ class Core(ABC, Generic[Memory]):
             return "budget spent"
         return ""
 
-    def after_question(self, state: State[Memory], query: OpenQuery) -> State[Memory]:
+    def after_question(self, state: State, query: OpenQuery) -> State:
         """The state after a query was opened."""
         return state
 
-    def after_observation(self, state: State[Memory], query: OpenQuery) -> State[Memory]:
+    def after_observation(self, state: State, query: OpenQuery) -> State:
         """The state after an observation has reached the belief."""
         return state
 
-    def after_withdrawal(self, state: State[Memory], query: OpenQuery) -> State[Memory]:
+    def after_withdrawal(self, state: State, query: OpenQuery) -> State:
         """The state after a query was closed without all its labels."""
         return state
 
-    def select(self, state: State[Memory]) -> list[int]:
+    def select(self, state: State) -> list[int]:
         """Positions of the features to use, the best first, given what is believed now."""
         belief = state.belief
         return greedy(self.problem.prior, belief.mean(), belief.n_outcomes, self.problem.n_features)
 
     # -- for policies to use -----------------------------------------------------------------
 
-    def budget_left(self, state: State[Memory]) -> float:
+    def budget_left(self, state: State) -> float:
         """Budget not spent yet; part of it may be reserved for open queries."""
         return self.problem.budget - state.book.spent
 
@@ -246,7 +245,7 @@ class Core(ABC, Generic[Memory]):
         cls = self.problem.class_positions[query.target]
         return OpenQuery(query, feature, cls, float(self.problem.label_costs[feature]), ())
 
-    def _observe(self, state: State[Memory], query: OpenQuery) -> State[Memory]:
+    def _observe(self, state: State, query: OpenQuery) -> State:
         """Take the answers of a closed query into the belief."""
         feature = query.feature
         codes = [self.problem.code_of(query.query.feature, answer) for answer in query.answers]

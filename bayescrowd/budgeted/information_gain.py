@@ -168,6 +168,6 @@ def greedy(
 def first_best(
     scores: Float[np.ndarray, " feature"], is_barred: Bool[np.ndarray, " feature"]
 ) -> int:
-    """Position of the highest score that is not barred; the first of those equal up to rounding."""
+    """Position of the highest score not barred; the first of those that differ by rounding."""
     open_scores = np.where(is_barred, -np.inf, scores.round(12))
     return int(open_scores.argmax())

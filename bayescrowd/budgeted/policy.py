@@ -125,11 +125,11 @@ class Policy(ABC):
         belief = self._beliefs[model](own_space, labels_per_query)
         self._state = self._core.begin(belief, Position.after(rng))
         self._log = QueryLog(problem.code_of)
-        self._decision: Decision[Any] | None = None
+        self._decision: Decision | None = None
         """What the core decides in the present state; None until it has been asked."""
 
     @abstractmethod
-    def _make_core(self, problem: Problem) -> Core[Any]:
+    def _make_core(self, problem: Problem) -> Core:
         """The pure functions that this policy consists of."""
 
     # -- asking and telling ------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Policy(ABC):
                 self.withdraw(event.query)
         return self
 
-    def _decide(self) -> Decision[Any]:
+    def _decide(self) -> Decision:
         if self._decision is None:
             self._decision = self._core.decide(self._state)
         return self._decision
@@ -254,7 +254,7 @@ class Policy(ABC):
         followed = self._core.follow(self._state, self._decide())
         self._record(Event("asked", query, ()), followed)
 
-    def _record(self, event: Event, state: State[Any] | None = None) -> None:
+    def _record(self, event: Event, state: State | None = None) -> None:
         """Move on from the present state, or from the one given, by an event."""
         self._state = self._core.tell(self._state if state is None else state, event)
         self._decision = None
@@ -263,12 +263,12 @@ class Policy(ABC):
     # -- what there is to see ----------------------------------------------------------------
 
     @property
-    def core(self) -> Core[Any]:
+    def core(self) -> Core:
         """The pure functions that make this policy's decisions."""
         return self._core
 
     @property
-    def state(self) -> State[Any]:
+    def state(self) -> State:
         """Everything that the next decision depends on, as a value."""
         return self._state
 

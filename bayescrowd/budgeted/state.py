@@ -7,7 +7,7 @@ so that replaying the events leads to the same state.
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from bayescrowd.budgeted.query_book import QueryBook
 
 __all__ = ["Ask", "Choice", "Decision", "Memory", "Position", "State", "Stop", "Wait"]
 
-Memory = TypeVar("Memory")
-"""What a policy remembers beyond the books and the belief; a type of its own for each policy."""
+Memory = Any
+"""What a policy remembers beyond the book and the belief: a value of a type of its own."""
 
 
 _ANY_SEED = np.random.SeedSequence(0)
@@ -55,7 +55,7 @@ class Position(NamedTuple):
         return np.random.Generator(bits)
 
 
-class State(NamedTuple, Generic[Memory]):
+class State(NamedTuple):
     """Everything that the next decision of a policy depends on; a value that never changes."""
 
     book: QueryBook
@@ -72,7 +72,7 @@ class State(NamedTuple, Generic[Memory]):
     """Where the next random number comes from."""
 
 
-class Choice(NamedTuple, Generic[Memory]):
+class Choice(NamedTuple):
     """The feature that a policy wants to ask about."""
 
     feature: int
@@ -81,7 +81,7 @@ class Choice(NamedTuple, Generic[Memory]):
     """What the policy remembers if that question is asked."""
 
 
-class Ask(NamedTuple, Generic[Memory]):
+class Ask(NamedTuple):
     """The decision to ask a question."""
 
     feature: int
@@ -103,8 +103,8 @@ class Stop(NamedTuple):
 
     reason: str
     """Why, in words for the user."""
-    memory: Any
-    """What the policy has found out on the way to this decision, for the user to look at."""
+    memory: Memory
+    """What the policy would remember: what it found out on the way, for the user to look at."""
 
 
-Decision = Ask[Memory] | Wait | Stop
+Decision = Ask | Wait | Stop

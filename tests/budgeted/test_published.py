@@ -1,7 +1,7 @@
 """Nursery and breast-cancer: reference numbers of independent prototypes, 64 splits each.
 
-The references are means with standard errors of about .003 to .017. A mean over fewer splits is
-held against them with three standard errors of the difference, its own and the reference's.
+The references are means with standard errors of about .003 to .017. A mean over fewer splits may
+differ from them by three standard errors of the difference.
 """
 
 from functools import partial
@@ -49,7 +49,7 @@ def assert_near_reference(table, name, n_features, budget, repeats):
     return means
 
 
-def test_rivals_on_breast_cancer(published):
+def test_baselines_on_breast_cancer(published):
     means = assert_near_reference(published("breast-cancer"), "breast-cancer", 2, 100, 6)
     spent = means["spent"].to_numpy()
     assert (spent[:3] == 100).all()
@@ -68,12 +68,12 @@ def test_explore_then_commit_at_its_reference(published, explore, error):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", REFERENCE, ids=lambda cell: f"{cell[0]}-{cell[1]}-{cell[2]}")
-def test_rivals_at_the_references(published, cell):
+def test_baselines_at_the_references(published, cell):
     assert_near_reference(published(cell[0]), *cell, repeats=16)
 
 
 def test_budgeted_selection_on_breast_cancer(published):
-    # the prototype's .090 and our .100 over 64 splits each; the best rival has .121 to .128
+    # the prototype's .090 and our .100 over 64 splits each; the best baseline has .121 to .128
     curve = bc.budget_curve(
         [bc.BudgetedSelection], published("breast-cancer"), [50], 2, repeats=6, n_jobs=1
     )
@@ -82,7 +82,7 @@ def test_budgeted_selection_on_breast_cancer(published):
 
 
 @pytest.mark.slow
-def test_budgeted_selection_is_ahead_of_its_best_rival(published):
+def test_budgeted_selection_is_ahead_of_the_best_baseline(published):
     # of `BiasedRobin`, the best of the four here: .026 +- .005 over 64 other splits
     policies = [bc.BudgetedSelection, *BASELINES]
     curve = bc.budget_curve(

@@ -97,7 +97,7 @@ def credibility(
 
 
 def least_credibility(
-    tables: list[Float[np.ndarray, "_row value"]],
+    tables: list[Float[np.ndarray, "_row _value"]],
     prior: Float[np.ndarray, " cls"],
     *,
     epsilon: float,

@@ -18,7 +18,7 @@ from bayescrowd.budgeted.information_gain import greedy, information_gains
 from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.query_book import ROUNDING, OpenQuery
 from bayescrowd.budgeted.space import FeatureSpace
-from bayescrowd.budgeted.state import Choice, State, Stop, Wait
+from bayescrowd.budgeted.state import Choice, Memory, State, Stop, Wait
 from bayescrowd.checks.parameters import Count, Fraction, NonNegative, validate_arguments
 
 __all__ = ["BiasedRobin", "ExploreThenCommit", "PosteriorMeanGreedy", "RoundRobin", "TsGreedy"]
@@ -45,7 +45,7 @@ class RoundRobin(Policy):
         return RoundRobinCore(problem)
 
 
-class RoundRobinCore(Core[None]):
+class RoundRobinCore(Core):
     """The decisions of `RoundRobin`, which needs no memory."""
 
     def first_memory(self, belief: Belief) -> None:
@@ -54,9 +54,9 @@ class RoundRobinCore(Core[None]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[None],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[None]:
+    ) -> Choice:
         """The feature asked about least."""
         return Choice(least_asked(np.flatnonzero(candidates).tolist(), state.book), None)
 
@@ -82,7 +82,7 @@ class Turn(NamedTuple):
     """I(Y; X_i) of every feature at the posterior mean."""
 
 
-class BiasedRobinCore(Core[Turn]):
+class BiasedRobinCore(Core):
     """The decisions of `BiasedRobin`."""
 
     def first_memory(self, belief: Belief) -> Turn:
@@ -92,24 +92,24 @@ class BiasedRobinCore(Core[Turn]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[Turn],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[Turn]:
+    ) -> Choice:
         """The feature whose turn it is, or the next candidate after it, round the table."""
-        turn = state.memory.feature
+        turn: int = state.memory.feature
         feature = int((turn + np.roll(candidates, -turn).argmax()) % len(candidates))
         return Choice(feature, state.memory)
 
-    def after_question(self, state: State[Turn], query: OpenQuery) -> State[Turn]:
+    def after_question(self, state: State, query: OpenQuery) -> State:
         """It is the turn of the feature asked about."""
         return state._replace(memory=state.memory._replace(feature=query.feature))
 
-    def after_observation(self, state: State[Turn], query: OpenQuery) -> State[Turn]:
+    def after_observation(self, state: State, query: OpenQuery) -> State:
         """It is the next feature's turn if the observation has not helped."""
-        before = state.memory.information[query.feature]
-        turn, information = state.memory.feature, self._information(state.belief)
+        memory: Turn = state.memory
+        turn, information = memory.feature, self._information(state.belief)
         # a lower H(Y | X_i) is a higher I(Y; X_i)
-        has_helped = information[query.feature] > before + 1e-12
+        has_helped = information[query.feature] > memory.information[query.feature] + 1e-12
         if query.feature == turn and not has_helped:
             turn = (turn + 1) % len(information)
         return state._replace(memory=Turn(turn, information))
@@ -130,7 +130,7 @@ class TsGreedy(Policy):
         return TsGreedyCore(problem)
 
 
-class TsGreedyCore(Core[tuple[int, ...]]):
+class TsGreedyCore(Core):
     """The decisions of `TsGreedy`, which remembers the features still to be asked about."""
 
     def first_memory(self, belief: Belief) -> tuple[int, ...]:
@@ -140,13 +140,14 @@ class TsGreedyCore(Core[tuple[int, ...]]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[tuple[int, ...]],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[tuple[int, ...]]:
+    ) -> Choice:
         """The next candidate of the queue, or the first of a new one."""
-        for place, feature in enumerate(state.memory):
+        queue: tuple[int, ...] = state.memory
+        for place, feature in enumerate(queue):
             if candidates[feature]:
-                return Choice(feature, state.memory[place + 1 :])
+                return Choice(feature, queue[place + 1 :])
         first, *others = greedy(
             self.problem.prior,
             self.channels(rng, state.belief),
@@ -223,12 +224,12 @@ class Commitment(NamedTuple):
     """Whether exploring is over."""
     best: tuple[int, ...]
     """The features that look best; empty after an answer, until they are chosen anew."""
-    explorer: Any
+    explorer: Memory
     """What the policy that explores remembers."""
 
 
 @dataclass(frozen=True, eq=False)
-class ExploreThenCommitCore(Core[Commitment]):
+class ExploreThenCommitCore(Core):
     """The decisions of `ExploreThenCommit`.
 
     Args:
@@ -237,7 +238,7 @@ class ExploreThenCommitCore(Core[Commitment]):
         share: share of the budget that is spent on exploring.
     """
 
-    explorer: Core[Any]
+    explorer: Core
     share: float
 
     def first_memory(self, belief: Belief) -> Commitment:
@@ -247,11 +248,12 @@ class ExploreThenCommitCore(Core[Commitment]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[Commitment],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[Commitment] | Wait | Stop:
+    ) -> Choice | Wait | Stop:
         """What the explorer chooses, or the least observed of the features that look best."""
-        book, memory = state.book, state.memory
+        book = state.book
+        memory: Commitment = state.memory
         if not memory.has_explored:
             price = float(self.problem.prices[candidates].min())
             if book.spent + book.reserved + price <= self.share * self.problem.budget + ROUNDING:
@@ -270,27 +272,29 @@ class ExploreThenCommitCore(Core[Commitment]):
             return Wait()
         return Stop("nothing left to ask about the selected features", memory)
 
-    def after_question(self, state: State[Commitment], query: OpenQuery) -> State[Commitment]:
+    def after_question(self, state: State, query: OpenQuery) -> State:
         """The explorer is informed of the question."""
         return _from_explorer(state, self.explorer.after_question(_for_explorer(state), query))
 
-    def after_observation(self, state: State[Commitment], query: OpenQuery) -> State[Commitment]:
+    def after_observation(self, state: State, query: OpenQuery) -> State:
         """The explorer is informed of the observation, and the best features are open again."""
-        state = state._replace(memory=state.memory._replace(best=()))
+        memory: Commitment = state.memory
+        state = state._replace(memory=memory._replace(best=()))
         return _from_explorer(state, self.explorer.after_observation(_for_explorer(state), query))
 
 
-def _for_explorer(state: State[Commitment]) -> State[Any]:
+def _for_explorer(state: State) -> State:
     """The state as the explorer sees it: with its own memory."""
     return state._replace(memory=state.memory.explorer)
 
 
-def _from_explorer(state: State[Commitment], explored: State[Any]) -> State[Commitment]:
+def _from_explorer(state: State, explored: State) -> State:
     """The explorer's state with its memory put back into that of `ExploreThenCommit`."""
-    return explored._replace(memory=state.memory._replace(explorer=explored.memory))
+    memory: Commitment = state.memory
+    return explored._replace(memory=memory._replace(explorer=explored.memory))
 
 
-_EXPLORERS: dict[str, type[Core[Any]]] = {
+_EXPLORERS: dict[str, type[Core]] = {
     "thompson": TsGreedyCore,
     "biased-robin": BiasedRobinCore,
     "round-robin": RoundRobinCore,

@@ -148,7 +148,7 @@ class Search(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BLeafsCore(Core[Search]):
+class BLeafsCore(Core):
     """The decisions of `BLeafs`.
 
     Args:
@@ -170,7 +170,7 @@ class BLeafsCore(Core[Search]):
     pick_mean: bool
     revisit: bool
 
-    def begin(self, belief: Belief, position: Position) -> State[Search]:
+    def begin(self, belief: Belief, position: Position) -> State:
         """The state at the start of the first search that has a budget."""
         return self._begin_search(super().begin(belief, position))
 
@@ -181,22 +181,23 @@ class BLeafsCore(Core[Search]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[Search],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[Search] | Wait | Stop:
+    ) -> Choice | Wait | Stop:
         """The feature of the highest gain under a draw; after the last search, one to revisit."""
         if not self._is_complete(state):
             drawn = state.belief.draw(rng)
             feature = first_best(self._gains(rng, state, drawn), ~candidates)
             return Choice(feature, state.memory)
-        members = [f for f in state.memory.chosen if candidates[f]]
+        memory: Search = state.memory
+        members = [f for f in memory.chosen if candidates[f]]
         if members:
-            return Choice(least_asked(members, state.book), state.memory)
+            return Choice(least_asked(members, state.book), memory)
         if state.book.open_queries:
             return Wait()
-        return Stop("nothing left to ask about the selected features", state.memory)
+        return Stop("nothing left to ask about the selected features", memory)
 
-    def candidates(self, state: State[Search]) -> Bool[np.ndarray, " feature"]:
+    def candidates(self, state: State) -> Bool[np.ndarray, " feature"]:
         """Features that the budget of the present search allows and that are not selected yet.
 
         After the last search there are none, unless selected features are revisited.
@@ -204,28 +205,29 @@ class BLeafsCore(Core[Search]):
         if self._is_complete(state):
             found = super().candidates(state)
             return found if self.revisit else np.zeros_like(found)
-        book, memory = state.book, state.memory
+        book = state.book
+        memory: Search = state.memory
         free = min(memory.ceiling, self.problem.budget) - book.spent - book.reserved
         allowed: Bool[np.ndarray, " feature"] = self.problem.prices <= free + ROUNDING
         allowed &= book.askable
         allowed[list(memory.chosen)] = False
         return allowed
 
-    def stop_reason(self, state: State[Search]) -> str:
+    def stop_reason(self, state: State) -> str:
         """Why there will be no candidate any more; empty if there may be one."""
         if self._is_complete(state) and not self.revisit:
             return "all features selected"
         return super().stop_reason(state)
 
-    def after_question(self, state: State[Search], query: OpenQuery) -> State[Search]:
+    def after_question(self, state: State, query: OpenQuery) -> State:
         """The query belongs to the present search, if there is one."""
         if self._is_complete(state):
             return state
-        memory = state.memory
+        memory: Search = state.memory
         searches = {**memory.search_of_query, query.query.id: len(memory.chosen)}
         return state._replace(memory=memory._replace(last=query.feature, search_of_query=searches))
 
-    def after_observation(self, state: State[Search], query: OpenQuery) -> State[Search]:
+    def after_observation(self, state: State, query: OpenQuery) -> State:
         """The search ends if the feature has become credible or the search has no budget left."""
         state, is_current = self._close(state, query)
         if not is_current:
@@ -234,7 +236,7 @@ class BLeafsCore(Core[Search]):
             return self._end_search(state, query.feature)
         return self._end_search_without_budget(state)
 
-    def after_withdrawal(self, state: State[Search], query: OpenQuery) -> State[Search]:
+    def after_withdrawal(self, state: State, query: OpenQuery) -> State:
         """The search ends if the feature has no instances left or the search has no budget."""
         state, is_current = self._close(state, query)
         if not is_current:
@@ -243,7 +245,7 @@ class BLeafsCore(Core[Search]):
             return self._end_search(state, query.feature)
         return self._end_search_without_budget(state)
 
-    def select(self, state: State[Search]) -> list[int]:
+    def select(self, state: State) -> list[int]:
         """The features of the finished searches, then greedily chosen ones."""
         return greedy(
             self.problem.prior,
@@ -253,10 +255,11 @@ class BLeafsCore(Core[Search]):
             start=state.memory.chosen,
         )
 
-    def _is_complete(self, state: State[Search]) -> bool:
-        return len(state.memory.chosen) == self.problem.n_features
+    def _is_complete(self, state: State) -> bool:
+        memory: Search = state.memory
+        return len(memory.chosen) == self.problem.n_features
 
-    def _is_credible(self, state: State[Search], feature: int) -> bool:
+    def _is_credible(self, state: State, feature: int) -> bool:
         known = least_credibility(
             state.belief.rows(feature),
             self.problem.prior,
@@ -265,9 +268,9 @@ class BLeafsCore(Core[Search]):
         )
         return known >= 1 - float(self.delta[feature])
 
-    def _close(self, state: State[Search], query: OpenQuery) -> tuple[State[Search], bool]:
+    def _close(self, state: State, query: OpenQuery) -> tuple[State, bool]:
         """Forget the search of a closed query, and say whether it is the present one."""
-        memory = state.memory
+        memory: Search = state.memory
         search = memory.search_of_query.get(query.query.id, -1)
         if search >= 0:
             others = {**memory.search_of_query}
@@ -275,42 +278,45 @@ class BLeafsCore(Core[Search]):
             state = state._replace(memory=memory._replace(search_of_query=others))
         return state, search == len(memory.chosen) and not self._is_complete(state)
 
-    def _begin_search(self, state: State[Search]) -> State[Search]:
+    def _begin_search(self, state: State) -> State:
         """Set the ceiling of the next search, and end it at once if it has no budget."""
         if self._is_complete(state):
             return state
-        book, k = state.book, len(state.memory.chosen)
+        book = state.book
+        memory: Search = state.memory
+        k = len(memory.chosen)
         ceiling = self.ceilings[k]
         if not self.carry:
             share = ceiling - (self.ceilings[k - 1] if k else 0)
             ceiling = book.spent + book.reserved + share
-        memory = state.memory._replace(ceiling=ceiling, last=-1)
+        memory = memory._replace(ceiling=ceiling, last=-1)
         return self._end_search_without_budget(state._replace(memory=memory))
 
-    def _end_search_without_budget(self, state: State[Search]) -> State[Search]:
+    def _end_search_without_budget(self, state: State) -> State:
         """End the search if it can ask nothing more and is not waiting for answers."""
-        memory = state.memory
+        memory: Search = state.memory
         is_waiting = len(memory.chosen) in memory.search_of_query.values()
         if is_waiting or self.candidates(state).any():
             return state
         return self._end_search(state, memory.last)
 
-    def _end_search(self, state: State[Search], feature: int) -> State[Search]:
+    def _end_search(self, state: State, feature: int) -> State:
         """Select the feature that a search ends with, and begin the next one."""
-        chosen = state.memory.chosen
+        memory: Search = state.memory
+        chosen = memory.chosen
         if self.pick_mean or feature < 0:
             rng = state.position.generator()
             is_barred = np.zeros(len(self.problem.prices), dtype=bool)
             is_barred[list(chosen)] = True
             feature = first_best(self._gains(rng, state, state.belief.mean()), is_barred)
             state = state._replace(position=Position.after(rng))
-        memory = state.memory._replace(chosen=(*chosen, feature))
+        memory = memory._replace(chosen=(*chosen, feature))
         return self._begin_search(state._replace(memory=memory))
 
     def _gains(
         self,
         rng: np.random.Generator,
-        state: State[Search],
+        state: State,
         channels: Float[np.ndarray, "feature cls outcome"],
     ) -> Float[np.ndarray, " feature"]:
         """Information gain of every feature given the selected ones."""

@@ -183,7 +183,7 @@ class Outlook(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LookaheadCore(Core[Outlook]):
+class LookaheadCore(Core):
     """The decisions of `BudgetedSelection`.
 
     Args:
@@ -202,28 +202,28 @@ class LookaheadCore(Core[Outlook]):
     def choose_feature(
         self,
         rng: np.random.Generator,
-        state: State[Outlook],
+        state: State,
         candidates: Bool[np.ndarray, " feature"],
-    ) -> Choice[Outlook] | Wait | Stop:
+    ) -> Choice | Wait | Stop:
         """The feature decided on before, or the one whose imagined answers help most."""
-        gains, last, n_more = state.memory
-        if n_more > 0 and candidates[last]:
-            return Choice(last, state.memory._replace(n_more=n_more - 1))
+        memory: Outlook = state.memory
+        if memory.n_more > 0 and candidates[memory.last]:
+            return Choice(memory.last, memory._replace(n_more=memory.n_more - 1))
         chosen = self.select(state)
-        drawn = self._draw_refreshed(rng, state.memory, candidates)
-        gains = self._refresh(rng, state, gains, chosen, drawn, N_DRAWS)
+        drawn = self._draw_refreshed(rng, memory, candidates)
+        gains = self._refresh(rng, state, memory.gains, chosen, drawn, N_DRAWS)
         if self.least_gain is not None and gains[candidates].max() < self.least_gain:
             features = np.flatnonzero(candidates).tolist()
             gains = self._refresh(rng, state, gains, chosen, features, N_DRAWS_TO_STOP)
             if gains[candidates].max() < self.least_gain:
                 if state.book.open_queries:
                     return Wait()
-                return Stop("no purchase is worth its price", state.memory._replace(gains=gains))
+                return Stop("no purchase is worth its price", memory._replace(gains=gains))
         feature = self._best(state, gains, chosen, candidates)
         n_affordable = self._free(state) / float(self.problem.prices[feature])
         return Choice(feature, Outlook(gains, feature, max(0, int(BULK * n_affordable) - 1)))
 
-    def choose_class(self, rng: np.random.Generator, state: State[Outlook], feature: int) -> int:
+    def choose_class(self, rng: np.random.Generator, state: State, feature: int) -> int:
         """The class with the fewest observations compared with its prior, or a drawn one."""
         if self.by_prior:
             return super().choose_class(rng, state, feature)
@@ -232,13 +232,13 @@ class LookaheadCore(Core[Outlook]):
         lacking = self.problem.prior * (n_queries.sum() + 1) - n_queries
         return first_best(lacking, ~book.available[feature])
 
-    def select(self, state: State[Outlook]) -> list[int]:
+    def select(self, state: State) -> list[int]:
         """The features that add most to the expected accuracy, one by one."""
         return self._greedy(state, self.problem.n_features)
 
     def _best(
         self,
-        state: State[Outlook],
+        state: State,
         gains: Float[np.ndarray, " feature"],
         chosen: Sequence[int],
         candidates: Bool[np.ndarray, " feature"],
@@ -268,7 +268,7 @@ class LookaheadCore(Core[Outlook]):
     def _refresh(
         self,
         rng: np.random.Generator,
-        state: State[Outlook],
+        state: State,
         gains: Float[np.ndarray, " feature"],
         chosen: Sequence[int],
         features: Sequence[int],
@@ -295,7 +295,7 @@ class LookaheadCore(Core[Outlook]):
         return refreshed
 
     def _without(
-        self, state: State[Outlook], others: Sequence[int], last: Sequence[int]
+        self, state: State, others: Sequence[int], last: Sequence[int]
     ) -> tuple[Float[np.ndarray, "cls configuration"], float]:
         """The joint table of T, and the value of G: T and at most one more feature."""
         mean, widths = state.belief.mean(), state.belief.n_outcomes
@@ -308,7 +308,7 @@ class LookaheadCore(Core[Outlook]):
 
     def _greedy(
         self,
-        state: State[Outlook],
+        state: State,
         n_chosen: int,
         *,
         start: Sequence[int] = (),
@@ -325,11 +325,11 @@ class LookaheadCore(Core[Outlook]):
             most=MOST_CONFIGURATIONS,
         )
 
-    def _n_imagined(self, state: State[Outlook]) -> Float[np.ndarray, " feature"]:
+    def _n_imagined(self, state: State) -> Float[np.ndarray, " feature"]:
         """Number of observations that a K-th of the free budget buys, by feature; at least 1."""
         return np.maximum(1, self._free(state) / self.problem.n_features / self.problem.prices)
 
-    def _free(self, state: State[Outlook]) -> float:
+    def _free(self, state: State) -> float:
         """Budget that is neither spent nor reserved."""
         return self.budget_left(state) - state.book.reserved
 

@@ -15,7 +15,7 @@ from scipy.special import betaln, logsumexp
 import bayescrowd as bc
 from bayescrowd.budgeted.beliefs import access_path as module
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
-from bayescrowd.budgeted.beliefs.label_multisets import log_predictive, multisets
+from bayescrowd.budgeted.beliefs.label_multisets import MOST_OUTCOMES, log_predictive, multisets
 from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.evaluation.paired_runs import Problem, run_on_all_data, split_problem
 from bayescrowd.models import access_path
@@ -38,7 +38,7 @@ N_ERRORS = 4.0
 def tiny_belief():
     belief = AccessPathBelief(SPACE, 3)
     for cls, labels in zip(TARGET, LABELS, strict=True):
-        belief.observe(A, cls, labels)
+        belief = belief.observe(A, cls, labels)
     return belief
 
 
@@ -55,22 +55,22 @@ def noisy_readings(n, seed=0):
 def read_one_by_one(target, labels):
     belief = AccessPathBelief(SPACE, 3)
     for cls, row in zip(target.tolist(), labels.tolist(), strict=True):
-        belief.observe(B, cls, tuple(row))
+        belief = belief.observe(B, cls, tuple(row))
     return belief
 
 
 def averages_by_chain(belief, feature, quantity, n_sweeps):
     """Averages of a function of the chains over more sweeps, one per chain."""
-    chains, total = belief._chains_of(feature), 0.0
+    current, total = belief.features[feature], 0.0
     for _ in range(n_sweeps):
-        chains = belief._sweep(feature, chains)
-        total = total + quantity(chains)
+        current = current.sweep()
+        total = total + quantity(current.chains)
     return total / n_sweeps
 
 
 def channels_by_chain(belief, feature):
     """P(multiset | class) given the values of each chain."""
-    v = belief._widths[feature]
+    v = SPACE.n_values[feature]
     found = multisets(v, 3)
 
     def channels(chains):
@@ -104,7 +104,7 @@ def test_multisets_by_hand():
 @pytest.mark.parametrize(("n_values", "n_labels", "n_read"), [(5, 5, 5), (10, 5, 3), (300, 4, 1)])
 def test_too_many_multisets_are_those_of_fewer_labels(n_values, n_labels, n_read):
     found = multisets(n_values, n_labels)
-    assert len(found.counts) <= max(module.MOST_OUTCOMES, n_values)
+    assert len(found.counts) <= max(MOST_OUTCOMES, n_values)
     assert (found.counts.sum(axis=1) == n_read).all()
     # the orders of all multisets are all sequences
     assert np.exp(found.log_orders).sum() == pytest.approx(n_values**n_read)
@@ -157,8 +157,10 @@ def test_chains_have_the_enumerated_channel():
     channel, theta, _ = enumerated()
     # 32 chains of one state each: a band of 4 errors, not a constant
     by_chain = channels_by_chain(belief, A)
-    np.testing.assert_allclose(by_chain(belief._chains_of(A)).mean(axis=0), belief.mean()[A, :, :4])
-    assert_mean_of_chains(by_chain(belief._chains_of(A)), channel, rounding=1e-6)
+    np.testing.assert_allclose(
+        by_chain(belief.features[A].chains).mean(axis=0), belief.mean()[A, :, :4]
+    )
+    assert_mean_of_chains(by_chain(belief.features[A].chains), channel, rounding=1e-6)
     assert_mean_of_chains(averages_by_chain(belief, A, by_chain, 10), channel, rounding=1e-6)
 
     def conditional(chains):
@@ -175,9 +177,8 @@ def test_chains_have_the_enumerated_channel():
 def test_grouped_chains_have_the_enumerated_channel():
     table = np.full((8, 4, 3), -1)
     table[:, A] = LABELS
-    belief = AccessPathBelief(SPACE, 3)
-    belief.observe_all(np.array(TARGET), table)
-    by_chain = channels_by_chain(belief, A)(belief._chains_of(A))
+    belief = AccessPathBelief(SPACE, 3).observe_all(np.array(TARGET), table)
+    by_chain = channels_by_chain(belief, A)(belief.features[A].chains)
     assert_mean_of_chains(by_chain, enumerated()[0], rounding=1e-6)
 
 
@@ -185,7 +186,7 @@ def test_likelihoods_by_brute_force():
     """Label by label from an urn, for every sequence of up to three labels."""
     belief = read_one_by_one(*noisy_readings(12))
     reader = belief.reader(B, np.arange(3), "mean")
-    chains = belief._without_padding(B)
+    chains = belief.features[B].tables
     for n in (1, 2, 3):
         sequences = np.array(list(itertools.product(range(3), repeat=n)))
         read = np.exp(reader.log_likelihood(sequences))
@@ -269,7 +270,7 @@ def test_touched_features_alone_give_what_the_full_sampler_gives():
     reference_error = batches.std(axis=0, ddof=1) / np.sqrt(20)
     rng = np.random.default_rng(1)
     ours = np.stack([belief.draw(rng)[B, :, : len(found.counts)] for _ in range(400)])
-    by_chain = channels_by_chain(belief, B)(belief._chains_of(B))
+    by_chain = channels_by_chain(belief, B)(belief.features[B].chains)
     error = np.hypot(by_chain.std(axis=0, ddof=1) / np.sqrt(32), reference_error)
     gap = np.abs(belief.mean()[B, :, : len(found.counts)] - channels.mean(axis=0))
     np.testing.assert_array_less(gap, N_ERRORS * error + 1e-4)
@@ -281,11 +282,11 @@ def test_a_table_at_once_gives_the_belief_of_one_by_one():
     target, labels = noisy_readings(24)
     table = np.full((24, 4, 3), -1)
     table[:, B] = labels
-    at_once, singly = AccessPathBelief(SPACE, 3), read_one_by_one(target, labels)
-    at_once.observe_all(target, table)
+    at_once = AccessPathBelief(SPACE, 3).observe_all(target, table)
+    singly = read_one_by_one(target, labels)
     for one, other in zip(at_once.rows(B), singly.rows(B), strict=True):
         np.testing.assert_allclose(one.sum(), other.sum(), rtol=1e-6)
-    chains = [channels_by_chain(b, B)(b._chains_of(B)) for b in (at_once, singly)]
+    chains = [channels_by_chain(b, B)(b.features[B].chains) for b in (at_once, singly)]
     error = np.sqrt(sum(c.var(axis=0, ddof=1) for c in chains) / 32)
     gap = np.abs(chains[0].mean(axis=0) - chains[1].mean(axis=0))
     np.testing.assert_array_less(gap, N_ERRORS * error + 1e-6)
@@ -295,16 +296,15 @@ def test_few_long_chains_give_what_many_short_ones_give(monkeypatch):
     target, labels = noisy_readings(24)
     table = np.full((24, 4, 3), -1)
     table[:, B] = labels
-    many = AccessPathBelief(SPACE, 3)
-    many.observe_all(target, table)
+    many = AccessPathBelief(SPACE, 3).observe_all(target, table)
     monkeypatch.setattr(module, "LARGE", 20)
     monkeypatch.setattr(module, "N_LONG_CHAINS", 32)
     monkeypatch.setattr(module, "N_CHAINS", 64)
-    few = AccessPathBelief(SPACE, 3)
-    few.observe_all(target, table)
-    assert (few._chains.conditional[B, :32] != few._chains.conditional[B, 32:]).any()
+    few = AccessPathBelief(SPACE, 3).observe_all(target, table)
+    kept = few.features[B].chains.conditional
+    assert (kept[:32] != kept[32:]).any()
     # the last two states of 32 chains: at most the standard error of 32
-    error = channels_by_chain(few, B)(few._chains_of(B)).std(axis=0) * np.sqrt(2 / 32)
+    error = channels_by_chain(few, B)(few.features[B].chains).std(axis=0) * np.sqrt(2 / 32)
     gap = np.abs(many.mean() - few.mean())[B, :, : error.shape[1]]
     np.testing.assert_array_less(gap, N_ERRORS * error + 1e-6)
 
@@ -314,11 +314,13 @@ def test_few_long_chains_give_what_many_short_ones_give(monkeypatch):
 
 def test_an_answer_touches_its_feature_alone():
     belief = read_one_by_one(*noisy_readings(6))
-    before = [np.copy(rows) for rows in (*belief._chains, belief.mean())]
-    belief.observe(C, 1, (3, 3, 0))
-    for now, old in zip((*belief._chains, belief.mean()), before, strict=True):
-        np.testing.assert_array_equal(now[[A, B, D]], old[[A, B, D]])
-        assert (now[C] != old[C]).any()
+    after = belief.observe(C, 1, (3, 3, 0))
+    for f in (A, B, D):
+        assert after.features[f] is belief.features[f]
+        np.testing.assert_array_equal(after.mean()[f], belief.mean()[f])
+    for now, old in zip(after.features[C].chains, belief.features[C].chains, strict=True):
+        assert (now != old).any()
+    assert (after.mean()[C] != belief.mean()[C]).any()
 
 
 def test_expected_concentrations_hold_all_readings_and_labels():
@@ -334,11 +336,13 @@ def test_there_is_room_for_more_readings_than_at_first():
     target, labels = noisy_readings(40)
     belief = read_one_by_one(target[:4], labels[:4])
     counts = (labels[:, :, None] == np.arange(4)).sum(axis=1)
-    belief._add(B, target[4:], counts[4:])
+    few = belief.features[B]
+    readings = few.add(target[4:], counts[4:]).readings
     assert module.FEWEST_SLOTS < 40
-    np.testing.assert_array_equal(belief._readings[B].target[:41], [*target, -1])
-    np.testing.assert_array_equal(belief._readings[B].counts[:40], counts)
-    assert not belief._readings[B].counts[40:].any()
+    np.testing.assert_array_equal(readings.target[:41], [*target, -1])
+    np.testing.assert_array_equal(readings.counts[:40], counts)
+    assert not readings.counts[40:].any()
+    assert (few.readings.target[4:] == -1).all()  # as it was
 
 
 def test_readers_take_any_number_of_labels_in_any_order():
@@ -360,7 +364,7 @@ def test_mostly_wrong_labels_are_read_the_other_way_round():
     for _ in range(12):
         for cls in (0, 1):
             wrong = (cls + rng.integers(1, 3, 3)) % 3
-            belief.observe(B, cls, tuple(wrong.tolist()))
+            belief = belief.observe(B, cls, tuple(wrong.tolist()))
     reader = belief.reader(B, np.arange(3), "mean")
     read = reader.log_likelihood(np.array([[1, 2, 1], [0, 2, 0]]))
     assert read.argmax(axis=1).tolist() == [0, 1]
@@ -433,7 +437,7 @@ def test_replayed_or_pickled_it_continues_identically(kind):
         if policy.open_queries:
             policy.tell(policy.open_queries[0], answer(policy.open_queries[0]))
         assert finished(policy).events == whole.events
-        np.testing.assert_array_equal(policy._belief.mean(), whole._belief.mean())
+        np.testing.assert_array_equal(policy.state.belief.mean(), whole.state.belief.mean())
 
 
 @every_policy
@@ -458,25 +462,25 @@ def test_neither_order_nor_names_of_values_matter(kind):
 
 def test_budgeted_selection_weighs_both_models_by_what_they_predicted():
     policy = finished(policy_of(bc.BudgetedSelection))
-    own = policy._space
-    models, scores = (ShrunkBelief(own), AccessPathBelief(own, 3)), np.zeros(2)
-    f = policy._select()[0]
+    own = policy.core.problem.space
+    models, scores = [ShrunkBelief(own), AccessPathBelief(own, 3)], np.zeros(2)
+    f = policy.core.select(policy.state)[0]
     slots = np.arange(own.n_values[f])
     for row in policy.result().history.itertuples():
         if row.feature != own.names[f]:
             continue
         cls = own.classes.index(row.target)
-        said = tuple(policy._slots[f][own.code_of(row.feature, v)] for v in row.answers)
+        said = tuple(policy.state.slots[f].index(own.code_of(row.feature, v)) for v in row.answers)
         for m, model in enumerate(models):
             likelihood = np.exp(model.reader(f, slots, "mean").log_likelihood(np.array([said]))[0])
             joint = own.class_prior * likelihood
             scores[m] += np.log(joint[cls] / joint.sum())
-            model.observe(f, cls, said)
+            models[m] = model.observe(f, cls, said)
     rows = np.array([[0, 0, 1], [1, 1, 1], [0, -1, -1], [-1, -1, -1]])
     weight = 1 / (1 + np.exp(scores[0] - scores[1]))
     for estimate in ("mean", "map"):
         one, other = (model.reader(f, slots, estimate).log_likelihood(rows) for model in models)
-        read = policy._belief.reader(f, slots, estimate).log_likelihood(rows)
+        read = policy.state.belief.reader(f, slots, estimate).log_likelihood(rows)
         np.testing.assert_allclose(read, (1 - weight) * one + weight * other, atol=1e-12)
     probas = policy.result(estimate="map").classifier.predict_proba(
         pd.DataFrame({name: [None] for name in own.names}, dtype=object)
@@ -494,12 +498,12 @@ def test_bad_input_spends_nothing():
     with pytest.raises(ValueError, match="99: never asked"):
         policy.tell(99, answer(query))
     assert policy.spent == 0
-    before = policy._belief.mean().copy()
+    before = policy.state.belief.mean().copy()
     policy.tell(query, answer(query)[:1])
-    np.testing.assert_array_equal(policy._belief.mean(), before)
+    np.testing.assert_array_equal(policy.state.belief.mean(), before)
     policy.withdraw(query)
     assert policy.spent == 1
-    assert (policy._belief.mean() != before).any()
+    assert (policy.state.belief.mean() != before).any()
 
 
 @pytest.mark.slow

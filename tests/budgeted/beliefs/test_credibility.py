@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from bayescrowd.budgeted.beliefs.credibility import credibility, delta_of, thresholds
+from bayescrowd.budgeted.beliefs.credibility import (
+    credibility,
+    delta_of,
+    least_credibility,
+    thresholds,
+)
 from bayescrowd.budgeted.space import FeatureSpace
 
 ROWS = np.array([[3.0, 2.0, 5.0], [1.0, 1.0, 12.0]])
@@ -22,7 +27,7 @@ def test_equation_1_by_integration():
     assert credibility(ROWS, WEIGHTS) == pytest.approx(expected, rel=1e-7)
 
 
-def test_values_of_the_notes_before_any_answer():
+def test_known_values_before_any_answer():
     # uniform priors: about .40 with ten values, .10 with two
     one = np.ones(1)
     assert credibility(np.ones((1, 2)), one) == pytest.approx(0.10, abs=1e-9)
@@ -38,6 +43,14 @@ def test_variance_by_hand_and_hdi_by_search():
     width = (draws.ppf(tails + 0.95) - draws.ppf(tails)).min()
     found = credibility(np.array([[3.0, 7.0]]), np.ones(1), measure="hdi")
     assert found == pytest.approx(1 - width, abs=1e-6)
+
+
+def test_of_several_tables_the_least_credible_counts():
+    by_worker = np.array([[30.0, 10.0], [8.0, 2.0]])
+    known = credibility(ROWS, WEIGHTS), credibility(by_worker, np.array([0.5, 0.5]))
+    for tables, expected in (([ROWS], known[0]), ([ROWS, by_worker], min(known))):
+        found = least_credibility(tables, WEIGHTS, epsilon=0.05, measure="interval")
+        assert found == expected
 
 
 @pytest.mark.parametrize("measure", ["interval", "variance", "hdi"])

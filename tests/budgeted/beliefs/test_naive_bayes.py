@@ -16,23 +16,23 @@ from bayescrowd.models import naive_bayes
 SPACE = FeatureSpace(classes=["a", "b"], features={"x": [0, 1, 2], "y": [0, 1]}, strength=0.5)
 
 
-def seen():
+def learned():
     belief = NaiveBayesBelief(SPACE)
     for feature, cls, value in [(0, 0, 1), (0, 0, 1), (0, 1, 2), (1, 1, 0)]:
-        belief.observe(feature, cls, (value,))
+        belief = belief.observe(feature, cls, (value,))
     return belief
 
 
-def test_the_papers_update():
+def test_the_update_of_the_paper():
     belief = NaiveBayesBelief(FeatureSpace(classes=["yes", "no"], features={"x": list("abc")}))
     for value in (0, 0, 1, 2, 2, 2, 2):
-        belief.observe(0, 0, (value,))
+        belief = belief.observe(0, 0, (value,))
     assert belief.rows(0)[0][0].tolist() == [3, 2, 5]
-    belief.observe(0, 0, (1,))
+    belief = belief.observe(0, 0, (1,))
     assert belief.rows(0)[0][0].tolist() == [3, 3, 5]
 
 
-def test_concentrations_are_the_models_with_counts_added():
+def test_concentrations_are_those_of_the_model_plus_counts():
     prior = naive_bayes.conditional_concentration(
         naive_bayes.Prior(conditional=0.5), n_classes=2, n_values=(3, 2)
     )
@@ -40,11 +40,11 @@ def test_concentrations_are_the_models_with_counts_added():
     counts[0, 0, 1], counts[0, 1, 2], counts[1, 1, 0] = 2, 1, 1
     for f, width in enumerate((3, 2)):
         expected = (np.asarray(prior) + counts)[f, :, :width]
-        np.testing.assert_allclose(seen().rows(f)[0], expected, rtol=1e-6)
+        np.testing.assert_allclose(learned().rows(f)[0], expected, rtol=1e-6)
 
 
 def test_draws_have_the_moments_of_a_dirichlet():
-    belief, rng = seen(), np.random.default_rng(0)
+    belief, rng = learned(), np.random.default_rng(0)
     draws = np.stack([belief.draw(rng) for _ in range(1_000)])
     assert (draws[:, 1, :, 2] == 0).all()
     np.testing.assert_allclose(draws.sum(axis=-1), 1, rtol=1e-12)
@@ -70,13 +70,13 @@ def test_a_table_at_once_is_the_same_as_one_by_one():
     rng = np.random.default_rng(1)
     target = rng.integers(0, 2, 40)
     labels = np.stack([rng.integers(-1, 3, (40, 3)), rng.integers(-1, 2, (40, 3))], axis=1)
-    at_once, singly = NaiveBayesBelief(SPACE), NaiveBayesBelief(SPACE)
-    at_once.observe_all(target, labels)
+    singly = NaiveBayesBelief(SPACE)
+    at_once = singly.observe_all(target, labels)
     for y, row in zip(target, labels, strict=True):
         for f in range(2):
             said = tuple(int(v) for v in row[f] if v >= 0)
             if said:
-                singly.observe(f, int(y), said)
+                singly = singly.observe(f, int(y), said)
     for f in range(2):
         np.testing.assert_allclose(at_once.rows(f)[0], singly.rows(f)[0])
 
@@ -89,13 +89,13 @@ def test_majorities_by_hand():
     np.testing.assert_allclose(first_majority(labels, 3), expected)
 
 
-def test_the_first_named_of_tied_labels_is_any_of_them_alike():
+def test_the_first_of_tied_labels_is_a_fair_choice():
     labels = np.random.default_rng(0).integers(0, 3, (4_000, 5))
     shared, first = majority_shares(labels, 3), first_majority(labels, 3)
     assert (shared.max(axis=1) < 1).mean() == pytest.approx(0.37, abs=0.03)  # 90 of 243 tie
     assert set(first.sum(axis=1)) == {1.0}
     assert (shared[first == 1] > 0).all()
-    # 1,500 ties of two: a standard error of half the root of their number, four of them
+    # 1,500 ties of two: the standard error is half the root of their number; four of them
     np.testing.assert_allclose(first.sum(axis=0), shared.sum(axis=0), atol=4 * 0.5 * 1_500**0.5)
 
 
@@ -112,7 +112,7 @@ def test_readers_follow_slots_to_values(estimate):
     # the feature's third value was seen first: slot 0 belongs to value 2
     belief = NaiveBayesBelief(FeatureSpace(classes=["a", "b"], features={"x": list("pqr")}))
     for _ in range(3):
-        belief.observe(0, 0, (0,))
+        belief = belief.observe(0, 0, (0,))
     reader = belief.reader(0, np.array([1, 2, 0]), estimate)
     expected = {"mean": [1 / 6, 1 / 6, 4 / 6], "map": [0, 0, 1]}[estimate]
     np.testing.assert_allclose(reader.channel[0], expected)

@@ -1,4 +1,4 @@
-"""The prior that learns how much classes differ: its formulas written out, and its draws."""
+"""The prior that learns how much classes differ: its formulas term by term, and its draws."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def log_dirichlet_multinomial(counts, concentration):
     return gammaln(total) - gammaln(total + n) + ratio.sum()
 
 
-def written_out(c):
+def term_by_term(c):
     """Weights and means of one feature, term by term."""
     n_classes, v = c.shape
     n_y, n_x = c.sum(axis=1), c.sum(axis=0)
@@ -55,21 +55,21 @@ def test_against_the_formulas(dtype):
     found = explain(counts.astype(dtype), WIDTHS)
     for f, v in enumerate(WIDTHS):
         for d in range(2):
-            weights, mean = written_out(counts[f, d, :, :v].astype(float))
+            weights, mean = term_by_term(counts[f, d, :, :v].astype(float))
             np.testing.assert_allclose(found.hypothesis[f, d], weights, rtol=1e-9)
             np.testing.assert_allclose(found.mean[f, d, :, :v], mean, rtol=1e-9)
             assert (found.mean[f, d, :, v:] == 0).all()
 
 
-def test_fractional_counts_take_the_other_road_to_the_same_place():
+def test_fractional_counts_follow_the_same_formulas():
     counts = np.array([[[2.5, 1.0, 0.5], [0.0, 3.5, 1.0]]])
-    weights, mean = written_out(counts[0])
+    weights, mean = term_by_term(counts[0])
     found = explain(counts, np.array([3]))
     np.testing.assert_allclose(found.hypothesis[0], weights, rtol=1e-9)
     np.testing.assert_allclose(found.mean[0], mean, rtol=1e-9)
 
 
-def test_without_answers_rows_are_uniform_and_with_alike_classes_they_are_pooled():
+def test_rows_are_uniform_without_answers_and_pooled_if_classes_are_alike():
     np.testing.assert_allclose(explain(np.zeros((1, 2, 4)), np.array([4])).mean, 0.25)
     alike = explain(np.array([[[20, 10], [20, 10]]]), np.array([2])).hypothesis[0, 0]
     apart = explain(np.array([[[30, 0], [0, 30]]]), np.array([2])).hypothesis[0, 0]
@@ -79,10 +79,10 @@ def test_without_answers_rows_are_uniform_and_with_alike_classes_they_are_pooled
 SPACE = FeatureSpace(classes=["a", "b"], features={"x": [0, 1, 2], "y": [0, 1]})
 
 
-def seen():
+def learned():
     belief = ShrunkBelief(SPACE)
     for feature, cls, value in [(0, 0, 1), (0, 0, 1), (0, 1, 2), (1, 1, 0), (0, 1, 1), (0, 0, 1)]:
-        belief.observe(feature, cls, (value,))
+        belief = belief.observe(feature, cls, (value,))
     return belief
 
 
@@ -90,27 +90,27 @@ def test_observing_is_explaining_the_counts():
     counts = np.zeros((2, 2, 3), dtype=int)
     counts[0, 0, 1], counts[0, 1] = 3, [0, 1, 1]
     counts[1, 1, 0] = 1
-    np.testing.assert_allclose(seen().mean(), explain(counts, np.array([3, 2])).mean, rtol=1e-12)
+    np.testing.assert_allclose(learned().mean(), explain(counts, np.array([3, 2])).mean, rtol=1e-12)
 
 
 def test_draws_average_to_the_mean():
     rng = np.random.default_rng(0)
-    belief = seen()
+    belief = learned()
     assert belief.draw(rng).shape == (2, 2, 3)
-    draws = belief._drawn(rng, range(2), 3_000)
+    draws = belief._draw_rows(rng, range(2), 3_000)
     np.testing.assert_allclose(draws.sum(axis=-1), 1)
     # a probability's standard deviation is at most .5: four standard errors
     np.testing.assert_allclose(draws.mean(axis=1), belief.mean(), atol=4 * 0.5 / np.sqrt(3_000))
 
 
 def test_imagined_futures_are_a_martingale():
-    """What one expects to believe tomorrow is what one believes today, but for the fitted m."""
+    """What one expects to believe tomorrow is what one believes today, apart from the fitted m."""
     rng = np.random.default_rng(0)
-    belief = seen()
+    belief = learned()
     futures = belief.imagine(rng, [0, 1], np.full((2, 2), 4.0), 4_000)
     assert futures.shape == (2, 4_000, 2, 3)
     np.testing.assert_allclose(futures.sum(axis=-1), 1)
-    # measured .006 off: m and its penalty are fitted, not averaged over
+    # measured: .006 off, since m and its penalty are fitted, not averaged over
     np.testing.assert_allclose(futures.mean(axis=1), belief.mean(), atol=0.03)
 
 
@@ -120,31 +120,29 @@ def test_imagined_numbers_of_answers_are_right_on_average():
     few = belief.imagine(rng, [0], np.array([[0.0, 0.0]]), 50)
     np.testing.assert_allclose(few, 0.5)  # no answers, no change
     many = belief.imagine(rng, [0], np.array([[400.0, 0.0]]), 300)
-    assert many[0, :, 0].std() > 0.2  # class a becomes known, wherever it lies
+    assert many[0, :, 0].std() > 0.2  # class a becomes known, whatever its row is
     assert many[0, :, 1].std() < many[0, :, 0].std()
 
 
 def test_tied_labels_share_an_observation():
-    belief = ShrunkBelief(SPACE)
-    belief.observe(1, 0, (0, 1))
-    belief.observe(1, 0, (1, 1))
+    belief = ShrunkBelief(SPACE).observe(1, 0, (0, 1)).observe(1, 0, (1, 1))
     counts = np.zeros((1, 2, 2))
     counts[0, 0] = [0.5, 1.5]
     np.testing.assert_allclose(belief.mean()[1, :, :2], explain(counts, np.array([2])).mean[0])
 
 
-def test_the_mode_is_that_of_the_most_probable_prior():
-    # classes apart: each row for itself, (c + a - 1) of its own a; none for a value never seen
+def test_the_mode_is_that_of_the_most_probable_hypothesis():
+    # classes apart: each row on its own, c + a - 1 with its own a; 0 for a value never seen
     apart = ShrunkBelief(FeatureSpace(classes=["a", "b"], features={"x": [0, 1, 2]}))
-    apart.observe_all(np.array([0] * 20 + [1] * 20), np.array([[[0]]] * 20 + [[[1]]] * 20))
+    apart = apart.observe_all(np.array([0] * 20 + [1] * 20), np.array([[[0]]] * 20 + [[[1]]] * 20))
     mode = apart.reader(0, np.arange(3), "map").channel
     np.testing.assert_allclose(mode, [[1, 0, 0], [0, 1, 0]])
     # six classes alike: rows are drawn to the pooled frequencies
     counts = np.array([[4, 3, 2, 1]] * 5 + [[3, 4, 1, 2]])
     cells = np.repeat(np.arange(24), counts.ravel())
     alike = ShrunkBelief(FeatureSpace(classes=list("abcdef"), features={"x": [0, 1, 2, 3]}))
-    alike.observe_all(cells // 4, (cells % 4)[:, None, None])
-    weights, _ = written_out(counts.astype(float))
+    alike = alike.observe_all(cells // 4, (cells % 4)[:, None, None])
+    weights, _ = term_by_term(counts.astype(float))
     assert weights.argmax() == 3
     pooled = (counts.sum(axis=0) + 1) / 64
     excess = counts + POOLED[2] * 4 * pooled - 1

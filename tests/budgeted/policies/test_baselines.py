@@ -1,4 +1,4 @@
-"""The rivals: what each asks, followed step by step."""
+"""The baselines: what each of them asks, step by step."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def steps(policy, seed=0):
 
 
 def conditional_entropy(policy, feature):
-    """H(Y | X) of one feature at the posterior mean, from the told answers."""
+    """H(Y | X) of one feature at the posterior mean, from the reported answers."""
     counts = np.ones((2, len(FEATURES[feature])))
     for query in policy.result().history.itertuples():
         if query.feature == feature:
@@ -37,7 +37,7 @@ def test_round_robin_is_even():
 
 def test_biased_robin_stays_while_the_conditional_entropy_falls():
     policy = bc.BiasedRobin(SPACE, 40, 1, seed=1)
-    order = list(policy._space.names)
+    order = list(policy.core.problem.space.names)
     losses, last = {}, None
     n_moves = 0
     for query in steps(policy):
@@ -61,20 +61,20 @@ def test_ts_greedy_asks_each_of_k_features_once_per_draw():
 
 def test_ts_greedy_chooses_greedily_under_its_draw():
     policy = bc.TsGreedy(SPACE, 20, 2, seed=3)
-    rng = np.random.default_rng(0)
-    rng.bit_generator.state = policy._rng.bit_generator.state
-    drawn = policy._belief.draw(rng)
-    expected = greedy(SPACE.class_prior, drawn, policy._belief.n_outcomes, 2)
-    names = [policy._space.names[f] for f in expected]
+    state, own = policy.state, policy.core.problem.space
+    drawn = state.belief.draw(state.position.generator())
+    expected = greedy(SPACE.class_prior, drawn, state.belief.n_outcomes, 2)
+    names = [own.names[f] for f in expected]
     assert [query.feature for query in policy.ask_batch(2)] == names
 
 
 def test_posterior_mean_greedy_asks_what_looks_best():
     policy = bc.PosteriorMeanGreedy(SPACE, 30, 1, seed=0)
+    own = policy.core.problem.space
     for query in steps(policy):
-        gains = information_gains(policy._space.class_prior[:, None], policy._belief.mean())
+        gains = information_gains(own.class_prior[:, None], policy.state.belief.mean())
         best = gains.round(12).max()
-        assert gains[policy._space.names.index(query.feature)] == pytest.approx(best, abs=1e-12)
+        assert gains[own.names.index(query.feature)] == pytest.approx(best, abs=1e-12)
 
 
 @pytest.mark.parametrize("explore", ["thompson", "biased-robin", "round-robin"])
@@ -84,11 +84,10 @@ def test_explore_then_commit_buys_in_the_second_half_what_looks_best(explore):
     for query in steps(policy):
         features.append(query.feature)
         if len(features) > 20:
-            best = greedy(
-                policy._space.class_prior, policy._belief.mean(), policy._belief.n_outcomes, 2
-            )
+            own, belief = policy.core.problem.space, policy.state.belief
+            best = greedy(own.class_prior, belief.mean(), belief.n_outcomes, 2)
             asked = policy.result().spending["observations"]
-            names = [policy._space.names[f] for f in best]
+            names = [own.names[f] for f in best]
             assert query.feature == min(names, key=lambda name: asked[name])
     assert len(features) == 40
     twin = {"thompson": bc.TsGreedy, "biased-robin": bc.BiasedRobin, "round-robin": bc.RoundRobin}

@@ -20,8 +20,8 @@ def play(policy, *, informative=("f0", "f1"), seed=0):
     rng = np.random.default_rng(seed)
     while (query := policy.ask()) is not None:
         n_values = len(policy.space.features[query.feature])
-        is_told = query.feature in informative and rng.random() < 0.9
-        policy.tell(query, query.target if is_told else int(rng.integers(n_values)))
+        is_right = query.feature in informative and rng.random() < 0.9
+        policy.tell(query, query.target if is_right else int(rng.integers(n_values)))
     return policy
 
 
@@ -54,7 +54,7 @@ def test_the_printed_delta_spends_everything():
 def test_thresholds_differ_by_the_number_of_values():
     mixed = FeatureSpace(classes=[0, 1], features={"two": [0, 1], "ten": list(range(10))})
     policy = bc.BLeafs(mixed, 60, 1)
-    by_name = dict(zip(policy._space.names, policy._delta, strict=True))
+    by_name = dict(zip(policy.core.problem.space.names, policy.core.delta, strict=True))
     limits = {}
     for name, width in (("two", 2), ("ten", 10)):
         rows = [1 + n / 2 / width * np.ones((2, width)) for n in (30, 60)]
@@ -66,7 +66,7 @@ def test_a_selected_feature_is_not_asked_about_again():
     policy = bc.BLeafs(space(), 120, 3, seed=4)
     rng = np.random.default_rng(0)
     while (query := policy.ask()) is not None:
-        chosen = {policy._space.names[f] for f in policy._chosen}
+        chosen = {policy.core.problem.space.names[f] for f in policy.state.memory.chosen}
         assert query.feature not in chosen
         policy.tell(query, int(rng.integers(3)))
 
@@ -76,9 +76,9 @@ def queries_per_search(policy, seed):
     rng = np.random.default_rng(seed)
     n_queries = [0] * policy.n_features
     while (query := policy.ask()) is not None:
-        n_queries[len(policy._chosen)] += 1
-        is_told = query.feature in ("f0", "f1") and rng.random() < 0.9
-        policy.tell(query, query.target if is_told else int(rng.integers(3)))
+        n_queries[len(policy.state.memory.chosen)] += 1
+        is_right = query.feature in ("f0", "f1") and rng.random() < 0.9
+        policy.tell(query, query.target if is_right else int(rng.integers(3)))
     return n_queries
 
 
@@ -107,8 +107,8 @@ def test_revisiting_spends_the_rest_on_the_selected():
 def test_posterior_mean_pick_is_the_greedy_choice():
     policy = bc.BLeafs(space(), 60, 1, pick="posterior-mean", seed=0)
     play(policy)
-    best = information_gains(np.array([[0.5], [0.5]]), policy._belief.mean()).argmax()
-    assert policy._chosen == [best]
+    best = information_gains(np.array([[0.5], [0.5]]), policy.state.belief.mean()).argmax()
+    assert policy.state.memory.chosen == (best,)
 
 
 def test_searches_without_budget_take_the_posterior_mean():
@@ -116,7 +116,7 @@ def test_searches_without_budget_take_the_posterior_mean():
     policy = bc.BLeafs(space(), 3, 4, delta="printed", seed=0)
     assert _ceilings(3, 4) == [1, 1, 1, 3]
     play(policy)
-    assert len({*policy._chosen}) == 4
+    assert len({*policy.state.memory.chosen}) == 4
     assert policy.spent == 3
 
 
