@@ -3,11 +3,12 @@
 * `demo`, `aggregate`, `posterior`, `compare`, `workers`, `multiselect`, `budget`, `reproduce` and
   `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
+* `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
 * `budget_runs`: policies, options and runs of `budget`.
 * `sampling`: models, options and files of the commands that sample posteriors.
 * `progress`: progress on standard error.
-* `text`: aligned tables and numbers with their nouns.
+* `text`: tables with aligned columns.
 
 The module of a command has one public function, `add_to(commands)`, which declares the arguments
 and names the function that does the work: `run(args) -> int` returns the exit code. A new command

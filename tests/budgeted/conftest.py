@@ -1,15 +1,29 @@
-"""Tables for the tests of budgeted learning."""
+"""Policies and tables for the tests of budgeted learning."""
+
+import inspect
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import bayescrowd as bc
+from bayescrowd.budgeted.policy import Policy
+
+
+def exported_policies():
+    found = [getattr(bc, name) for name in bc.__all__ if name[0].isupper()]
+    return [c for c in found if inspect.isclass(c) and issubclass(c, Policy)]
+
+
+@pytest.fixture(scope="session", params=exported_policies(), ids=lambda c: c.__name__)
+def kind(request):
+    """Every policy that the package exports."""
+    return request.param
+
 
 @pytest.fixture(scope="session")
 def published():
-    """Loads a published table without incomplete rows; skips where it is not on this machine."""
-    import bayescrowd as bc
-
+    """Loads a published table without its incomplete rows; skips if it is not on this machine."""
     loaded = {}
 
     def load(name):
@@ -28,7 +42,7 @@ def published():
 
 @pytest.fixture(scope="session")
 def birds():
-    """300 birds: `beak` tells much, `wing` something, `song` and `day` nothing."""
+    """300 birds: `beak` is informative, `wing` a little, `song` and `day` not at all."""
     rng = np.random.default_rng(7)
     kind = rng.choice(["finch", "owl", "wren"], 300, p=[0.5, 0.3, 0.2])
     noise = rng.random((300, 2))

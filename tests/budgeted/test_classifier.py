@@ -1,4 +1,4 @@
-"""The classifier: Bayes' rule by hand, several labels, missing ones, and why."""
+"""The classifier: Bayes' rule by hand, several labels, missing ones, and contributions."""
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ def test_missing_and_several_labels():
     assert found[2] == pytest.approx(tied[0] / tied.sum())
 
 
-def test_the_first_of_tied_labels_or_the_least_of_a_set():
+def test_ties_go_to_the_first_label_of_a_list_or_the_least_of_a_set():
     first = Classifier(SPACE, {"tail": ChannelReader(TAIL, first_majority)})
     cells = [[3, 1], [1, 3], {3, 1}, 3, 1]
     found = first.predict_proba(pd.DataFrame({"tail": pd.Series(cells, dtype=object)}))["cat"]

@@ -1,4 +1,4 @@
-"""Information gain: by hand, against brute force over all configurations, and its shape."""
+"""Information gain: by hand, by brute force over all configurations, and its monotonicity."""
 
 import itertools
 
@@ -94,7 +94,7 @@ def test_sampled_tables_are_unbiased_and_near_the_exact_gain():
     for _ in range(100):
         thinned = information_gain.thin(joint, 100, rng)
         np.testing.assert_allclose(thinned.sum(), 1, rtol=1e-9)
-        # H(X_i | y) is exact only with the exact prior; columns carry weight 1 / 100 each
+        # H(X_i | y) is exact only with the exact prior; each column has weight 1 / 100
         thinned_prior = thinned.sum(axis=1)
         entropy = information_gain.conditional_entropies(channels[[5]])
         found.append(
@@ -102,7 +102,7 @@ def test_sampled_tables_are_unbiased_and_near_the_exact_gain():
             + float((entropy @ (thinned_prior - prior))[0])
         )
     spread = np.std(found)
-    assert spread < 0.01  # the notes' .002 to .006 nats at 100 samples
+    assert spread < 0.01  # .002 to .006 nats are known for 100 samples
     assert np.mean(found) == pytest.approx(exact, abs=4 * spread / np.sqrt(100))
 
 

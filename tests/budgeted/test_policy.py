@@ -30,13 +30,13 @@ def small_space(**changes):
 
 
 def answer(query):
-    """A crowd without chance: features a and b follow the class, c and d the query's number."""
+    """A crowd without randomness: features a and b follow the class, c and d the query's number."""
     values = VALUES[query.feature]
     place = (query.target == "q") if query.feature in "ab" else query.id % len(values)
     return [values[int(place)]] * query.n_labels
 
 
-def finished(policy):
+def finish(policy):
     for query in policy.open_queries:
         policy.tell(query, answer(query))
     while (query := policy.ask()) is not None:
@@ -44,14 +44,14 @@ def finished(policy):
     return policy
 
 
-def test_every_policy_is_here():
+def test_the_policies_are_exported():
     names = {kind.__name__ for kind in POLICIES}
     assert {"BLeafs", "RoundRobin", "BiasedRobin", "TsGreedy", "BudgetedSelection"} <= names
 
 
 @every_policy
-def test_a_run_by_the_book(kind):
-    policy = finished(kind(small_space(), 40, 2, seed=3))
+def test_a_run_adds_up(kind):
+    policy = finish(kind(small_space(), 40, 2, seed=3))
     result = policy.result()
     assert result.spent + result.left == 40
     assert result.spent == len(result.history) == result.spending["labels"].sum()
@@ -65,19 +65,19 @@ def test_a_run_by_the_book(kind):
     assert policy.ask() is None
 
 
-# The other two stay with the first feature that keeps helping.
+# The other two policies stay with the first feature that keeps helping.
 @pytest.mark.parametrize(
     "kind",
     [kind for kind in POLICIES if kind not in (bc.PosteriorMeanGreedy, bc.BiasedRobin)],
     ids=lambda c: c.__name__,
 )
-def test_finds_the_features_that_tell_the_class(kind):
-    assert {*finished(kind(small_space(), 60, 2, seed=0)).result().selected} == {"a", "b"}
+def test_finds_the_informative_features(kind):
+    assert {*finish(kind(small_space(), 60, 2, seed=0)).result().selected} == {"a", "b"}
 
 
 @every_policy
 def test_same_seed_same_questions_and_another_seed_others(kind):
-    runs = [finished(kind(small_space(), 30, 2, seed=seed)).events for seed in (1, 1, 2)]
+    runs = [finish(kind(small_space(), 30, 2, seed=seed)).events for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
 
 
@@ -88,7 +88,7 @@ def test_the_order_of_features_values_and_classes_does_not_matter(kind):
         prior=[0.4, 0.6],
         features={name: VALUES[name][::-1] for name in reversed(VALUES)},
     )
-    one, other = (finished(kind(space, 40, 2, seed=5)) for space in (small_space(), turned))
+    one, other = (finish(kind(space, 40, 2, seed=5)) for space in (small_space(), turned))
     assert one.events == other.events
     assert one.result().selected == other.result().selected
     pd.testing.assert_series_equal(one.credibility(), other.credibility()[list(VALUES)])
@@ -98,7 +98,7 @@ def test_the_order_of_features_values_and_classes_does_not_matter(kind):
 def test_other_names_for_the_values_give_the_same_questions(kind):
     renamed = {name: [f"{i}!" for i in range(len(v), 0, -1)] for name, v in VALUES.items()}
     policy = kind(small_space(features=renamed), 40, 2, seed=5)
-    original = finished(kind(small_space(), 40, 2, seed=5))
+    original = finish(kind(small_space(), 40, 2, seed=5))
     while (query := policy.ask()) is not None:
         new = [renamed[query.feature][VALUES[query.feature].index(v)] for v in answer(query)]
         policy.tell(query, new)
@@ -111,40 +111,46 @@ def test_other_names_for_the_values_give_the_same_questions(kind):
 
 @every_policy
 @pytest.mark.parametrize("n_events", [7, 24])
-def test_replayed_it_continues_identically(kind, n_events):
+def test_a_replayed_policy_continues_identically(kind, n_events):
     space = small_space(costs={"c": 2})
-    whole = finished(kind(space, 40, 2, seed=9))
+    whole = finish(kind(space, 40, 2, seed=9))
     halfway = kind(space, 40, 2, seed=9).replay(whole.events[:n_events])
     assert halfway.events == whole.events[:n_events]
-    assert finished(halfway).events == whole.events
+    assert finish(halfway).events == whole.events
     assert halfway.result().selected == whole.result().selected
 
 
 @every_policy
-def test_pickled_it_continues_identically(kind):
+def test_a_pickled_policy_continues_identically(kind):
     policy = kind(small_space(), 30, 2, seed=9)
     for _ in range(10):
         query = policy.ask()
         policy.tell(query, answer(query))
     copy = pickle.loads(pickle.dumps(policy))
-    assert finished(copy).events == finished(policy).events
+    assert finish(copy).events == finish(policy).events
 
 
-def test_replay_refuses_what_it_would_not_have_asked():
-    events = finished(bc.TsGreedy(small_space(), 20, 2, seed=0)).events
+def test_replay_refuses_questions_that_it_would_not_ask():
+    events = finish(bc.TsGreedy(small_space(), 20, 2, seed=0)).events
     with pytest.raises(ValueError, match=r"event \d+: this policy asks"):
         bc.TsGreedy(small_space(), 20, 2, seed=1).replay(events)
     with pytest.raises(ValueError, match="has not asked anything"):
-        finished(bc.TsGreedy(small_space(), 20, 2, seed=0)).replay(events)
+        finish(bc.TsGreedy(small_space(), 20, 2, seed=0)).replay(events)
     followed = bc.TsGreedy(small_space(), 20, 2, seed=1).replay(events, strict=False)
     assert followed.events == events
     assert followed.spent == 20
+    first = events[0].query
+    for wrong in (first._replace(feature="z"), first._replace(id=2), first._replace(n_labels=3)):
+        policy = bc.TsGreedy(small_space(), 20, 2, seed=1)
+        with pytest.raises(ValueError, match=r"event 1: .* is not a question of this policy"):
+            policy.replay([events[0]._replace(query=wrong)], strict=False)
+        assert policy.events == ()
 
 
 @every_policy
 @given(data=st.data())
 @settings(max_examples=5)
-def test_the_budget_holds_whatever_comes_when(kind, data):
+def test_the_budget_holds_in_whatever_order_answers_come(kind, data):
     """Late, partial and out-of-order answers, withdrawals and exhausted classes."""
     space = small_space(costs={"b": 1.5, "c": 0.5})
     budget = data.draw(st.integers(6, 30))
@@ -174,12 +180,12 @@ def test_the_budget_holds_whatever_comes_when(kind, data):
 
 
 @every_policy
-def test_an_exhausted_class_is_not_asked_for_again_and_nothing_left_is_said(kind):
+def test_an_exhausted_class_is_not_asked_for_again(kind):
     policy = kind(small_space(), 100, 2, seed=1)
     n_left = {(f, y): 3 for f in VALUES for y in "pq"}
     while (query := policy.ask()) is not None:
         pair = query.feature, query.target
-        assert n_left[pair] >= 0, "asked for after it was said to be exhausted"
+        assert n_left[pair] >= 0, "asked about after it was reported as exhausted"
         if n_left[pair] == 0:
             before = policy.spent
             policy.exhausted(query)
@@ -202,8 +208,8 @@ def test_an_exhausted_class_is_redrawn_for_the_same_feature():
 
 
 @every_policy
-def test_answers_all_at_once_or_one_by_one_make_no_difference(kind):
-    whole = finished(kind(small_space(), 60, 2, labels_per_query=3, seed=2))
+def test_answers_may_come_all_at_once_or_one_by_one(kind):
+    whole = finish(kind(small_space(), 60, 2, labels_per_query=3, seed=2))
     singly = kind(small_space(), 60, 2, labels_per_query=3, seed=2)
     while (query := singly.ask()) is not None:
         for label in answer(query):
@@ -252,7 +258,7 @@ def test_bad_answers_spend_nothing(deed, message):
     assert policy.events == events
 
 
-def test_a_second_answer_must_be_the_first():
+def test_a_second_answer_must_equal_the_first():
     policy = bc.RoundRobin(small_space(), 20, 2)
     query = policy.ask()
     values = VALUES[query.feature]
@@ -295,7 +301,7 @@ def test_labels_of_a_withdrawn_query_stay_in_use():
 
 
 def test_costs_are_paid_by_feature():
-    policy = finished(bc.RoundRobin(small_space(costs={"c": 5}), 32, 1))
+    policy = finish(bc.RoundRobin(small_space(costs={"c": 5}), 32, 1))
     spending = policy.result().spending
     assert spending.loc["c", "cost"] == 5 * spending.loc["c", "labels"]
     assert spending["cost"].sum() == policy.spent <= 32

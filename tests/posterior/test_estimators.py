@@ -95,7 +95,7 @@ def test_methods_without_a_model_say_so(crowd):
 
 def test_known_labels_are_refused(crowd):
     est = bc.DawidSkene().fit(crowd.annotations, gold=crowd.truth[:3])
-    with pytest.raises(ValueError, match="told the truth of some tasks"):
+    with pytest.raises(ValueError, match="the fit used known labels"):
         est.posterior()
 
 

@@ -302,7 +302,7 @@ MISMATCHES = [
     (dawid_skene, SMALL, {"target": TARGET}, ValueError, "target is for models of features"),
     (dawid_skene, SMALL, {"groups": "worker"}, ValueError, "groups is for models of features"),
     (naive_bayes, SMALL, {}, TypeError, "features came as Annotations"),
-    (naive_bayes, SMALL.to_frame(), {}, TypeError, "columns label, task, worker, a row per judge"),
+    (naive_bayes, SMALL.to_frame(), {}, TypeError, "columns label, task, worker and a row per"),
     (access_path, SMALL.to_frame(), {}, ValueError, "there is no column 'feature'"),
     (access_path, SMALL, {}, TypeError, "readings came as Annotations"),
     (naive_bayes, TABLE, {"method": "svi"}, ValueError, "'svi' fits models of crowd labels"),

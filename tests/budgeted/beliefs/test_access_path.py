@@ -32,7 +32,7 @@ TARGET = [0, 1, 1, 1, 1, 1, 1, 1]
 LABELS = [(0, 1, 1), (0, 0, 1), (0, 0, 0), (0, 0, 0), (0, 0, 0), (1, 0, 0), (0, 0, 0), (0, 0, 0)]
 
 N_ERRORS = 4.0
-"""Monte-Carlo standard errors allowed."""
+"""Number of Monte Carlo standard errors allowed."""
 
 
 def tiny_belief():
@@ -102,7 +102,7 @@ def test_multisets_by_hand():
 
 
 @pytest.mark.parametrize(("n_values", "n_labels", "n_read"), [(5, 5, 5), (10, 5, 3), (300, 4, 1)])
-def test_too_many_multisets_are_those_of_fewer_labels(n_values, n_labels, n_read):
+def test_fewer_labels_are_read_if_multisets_are_too_many(n_values, n_labels, n_read):
     found = multisets(n_values, n_labels)
     assert len(found.counts) <= max(MOST_OUTCOMES, n_values)
     assert (found.counts.sum(axis=1) == n_read).all()
@@ -110,7 +110,7 @@ def test_too_many_multisets_are_those_of_fewer_labels(n_values, n_labels, n_read
     assert np.exp(found.log_orders).sum() == pytest.approx(n_values**n_read)
 
 
-def test_before_any_answer_a_channel_is_the_priors():
+def test_before_any_answer_a_channel_is_that_of_the_prior():
     # labels of one reading by Polya's urn: 4 balls of the true value, 1 of each other
     belief = AccessPathBelief(SPACE, 3)
     same = (4 * 5 * 6 + 1 * 2 * 3) / (5 * 6 * 7) / 2
@@ -146,7 +146,7 @@ def enumerated():
     return channel, theta, phi
 
 
-def test_the_enumeration_is_the_published_one():
+def test_the_enumeration_gives_the_published_numbers():
     _, theta, phi = enumerated()
     np.testing.assert_allclose(theta, [[0.3724, 0.6276], [0.8336, 0.1664]], atol=5e-5)
     np.testing.assert_allclose(phi, [[0.8848, 0.1152], [0.2991, 0.7009]], atol=5e-5)
@@ -155,7 +155,7 @@ def test_the_enumeration_is_the_published_one():
 def test_chains_have_the_enumerated_channel():
     belief = tiny_belief()
     channel, theta, _ = enumerated()
-    # 32 chains of one state each: a band of 4 errors, not a constant
+    # 32 chains of one state each: the tolerance is 4 standard errors, not a constant
     by_chain = channels_by_chain(belief, A)
     np.testing.assert_allclose(
         by_chain(belief.features[A].chains).mean(axis=0), belief.mean()[A, :, :4]
@@ -169,7 +169,7 @@ def test_chains_have_the_enumerated_channel():
 
     by_chain = averages_by_chain(belief, A, conditional, 50)
     assert_mean_of_chains(by_chain, theta, rounding=1e-6)
-    # control: the band is narrow enough to tell other tables
+    # control: the tolerance is narrow enough to reject other tables
     with pytest.raises(AssertionError):
         assert_mean_of_chains(by_chain, theta + 0.03, rounding=1e-6)
 
@@ -242,7 +242,7 @@ def test_the_mode_is_the_highest_point():
 # Reference: the full sampler
 
 
-def test_touched_features_alone_give_what_the_full_sampler_gives():
+def test_moving_one_feature_agrees_with_the_full_sampler():
     target, labels = noisy_readings(24)
     belief = read_one_by_one(target, labels)
     item = np.arange(24)
@@ -274,11 +274,11 @@ def test_touched_features_alone_give_what_the_full_sampler_gives():
     error = np.hypot(by_chain.std(axis=0, ddof=1) / np.sqrt(32), reference_error)
     gap = np.abs(belief.mean()[B, :, : len(found.counts)] - channels.mean(axis=0))
     np.testing.assert_array_less(gap, N_ERRORS * error + 1e-4)
-    # the spread, too: 32 chains and 20 batches leave an eighth or so of a standard deviation open
+    # the spread as well: 32 chains and 20 batches know it to about an eighth
     np.testing.assert_allclose(ours.std(axis=0), channels.std(axis=0), rtol=0.5, atol=0.01)
 
 
-def test_a_table_at_once_gives_the_belief_of_one_by_one():
+def test_a_table_at_once_gives_the_same_belief_as_one_by_one():
     target, labels = noisy_readings(24)
     table = np.full((24, 4, 3), -1)
     table[:, B] = labels
@@ -292,7 +292,7 @@ def test_a_table_at_once_gives_the_belief_of_one_by_one():
     np.testing.assert_array_less(gap, N_ERRORS * error + 1e-6)
 
 
-def test_few_long_chains_give_what_many_short_ones_give(monkeypatch):
+def test_few_long_chains_agree_with_many_short_ones(monkeypatch):
     target, labels = noisy_readings(24)
     table = np.full((24, 4, 3), -1)
     table[:, B] = labels
@@ -303,7 +303,7 @@ def test_few_long_chains_give_what_many_short_ones_give(monkeypatch):
     few = AccessPathBelief(SPACE, 3).observe_all(target, table)
     kept = few.features[B].chains.conditional
     assert (kept[:32] != kept[32:]).any()
-    # the last two states of 32 chains: at most the standard error of 32
+    # the last two states of 32 chains: the standard error is at most that of 32 states
     error = channels_by_chain(few, B)(few.features[B].chains).std(axis=0) * np.sqrt(2 / 32)
     gap = np.abs(many.mean() - few.mean())[B, :, : error.shape[1]]
     np.testing.assert_array_less(gap, N_ERRORS * error + 1e-6)
@@ -312,7 +312,7 @@ def test_few_long_chains_give_what_many_short_ones_give(monkeypatch):
 # Invariants
 
 
-def test_an_answer_touches_its_feature_alone():
+def test_an_answer_changes_its_feature_alone():
     belief = read_one_by_one(*noisy_readings(6))
     after = belief.observe(C, 1, (3, 3, 0))
     for f in (A, B, D):
@@ -323,7 +323,7 @@ def test_an_answer_touches_its_feature_alone():
     assert (after.mean()[C] != belief.mean()[C]).any()
 
 
-def test_expected_concentrations_hold_all_readings_and_labels():
+def test_expected_concentrations_count_all_readings_and_labels():
     target, labels = noisy_readings(30)
     belief = read_one_by_one(target, labels)
     by_class, by_value = belief.rows(B)
@@ -345,7 +345,7 @@ def test_there_is_room_for_more_readings_than_at_first():
     assert (few.readings.target[4:] == -1).all()  # as it was
 
 
-def test_readers_take_any_number_of_labels_in_any_order():
+def test_readers_accept_any_number_of_labels_in_any_order():
     reader = read_one_by_one(*noisy_readings(12)).reader(B, np.array([2, 0, 1]), "mean")
     plain = read_one_by_one(*noisy_readings(12)).reader(B, np.arange(3), "mean")
     labels = np.array([[0, 1, 2, 2, -1], [2, -1, 2, 1, 0], [-1] * 5, [1, -1, -1, -1, -1]])
@@ -372,24 +372,13 @@ def test_mostly_wrong_labels_are_read_the_other_way_round():
 
 # Policies
 
-POLICIES = [
-    bc.BLeafs,
-    bc.RoundRobin,
-    bc.BiasedRobin,
-    bc.TsGreedy,
-    bc.PosteriorMeanGreedy,
-    bc.ExploreThenCommit,
-    bc.BudgetedSelection,
-]
-every_policy = pytest.mark.parametrize("kind", POLICIES, ids=lambda c: c.__name__)
-
 
 def policy_of(kind, *, space=SPACE, budget=60, seed=0):
     return kind(space, budget, 2, model="access_path", labels_per_query=3, seed=seed)
 
 
 def answer(query, values=VALUES):
-    """Features a and b follow the class but for one label in four queries, c and d the number."""
+    """Features a and b follow the class, c and d the query's number; every fourth has an error."""
     options = values[query.feature]
     place = (query.target == "q") if query.feature in "ab" else query.id % len(options)
     said = [options[int(place)]] * query.n_labels
@@ -398,22 +387,21 @@ def answer(query, values=VALUES):
     return said
 
 
-def finished(policy, values=VALUES):
+def finish(policy, values=VALUES):
     while (query := policy.ask()) is not None:
         policy.tell(query, answer(query, values))
     return policy
 
 
-@every_policy
-def test_runs_by_the_book_and_the_same_again(kind):
-    policy = finished(policy_of(kind))
+def test_runs_add_up_and_results_change_nothing(kind):
+    policy = finish(policy_of(kind))
     result = policy.result()
     assert result.spent + result.left == 60
     assert result.spent == 3 * len(result.history)
     assert len({*result.selected}) == 2
     known = policy.credibility()
     assert known.between(0, 1).all()
-    # asked in the middle of a run, results change nothing
+    # results that are looked at in the middle of a run change nothing
     again = policy_of(kind)
     while (query := again.ask()) is not None:
         again.result(), again.credibility()
@@ -427,29 +415,27 @@ def test_runs_by_the_book_and_the_same_again(kind):
     np.testing.assert_allclose(probas[0].sum(axis=1), 1)
 
 
-@every_policy
-def test_replayed_or_pickled_it_continues_identically(kind):
-    whole = finished(policy_of(kind, seed=3))
+def test_a_replayed_or_pickled_policy_continues_identically(kind):
+    whole = finish(policy_of(kind, seed=3))
     n_events = len(whole.events) // 2
     replayed = policy_of(kind, seed=3).replay(whole.events[:n_events])
     copy = pickle.loads(pickle.dumps(replayed))
     for policy in (replayed, copy):
         if policy.open_queries:
             policy.tell(policy.open_queries[0], answer(policy.open_queries[0]))
-        assert finished(policy).events == whole.events
+        assert finish(policy).events == whole.events
         np.testing.assert_array_equal(policy.state.belief.mean(), whole.state.belief.mean())
 
 
-@every_policy
-def test_neither_order_nor_names_of_values_matter(kind):
+def test_neither_the_order_nor_the_names_of_values_matter(kind):
     renamed = {name: [f"{i}!" for i in range(len(v), 0, -1)] for name, v in VALUES.items()}
     turned = bc.FeatureSpace(
         classes=["q", "p"],
         features={name: renamed[name][::-1] for name in reversed(VALUES)},
         prior=[0.4, 0.6],
     )
-    one = finished(policy_of(kind, seed=5))
-    other = finished(policy_of(kind, space=turned, seed=5), renamed)
+    one = finish(policy_of(kind, seed=5))
+    other = finish(policy_of(kind, space=turned, seed=5), renamed)
     assert [e.query for e in one.events] == [e.query for e in other.events]
     assert one.result().selected == other.result().selected
     frame = pd.DataFrame({f: np.resize(v, 12) for f, v in VALUES.items()}, dtype=object)
@@ -460,8 +446,8 @@ def test_neither_order_nor_names_of_values_matter(kind):
     )
 
 
-def test_budgeted_selection_weighs_both_models_by_what_they_predicted():
-    policy = finished(policy_of(bc.BudgetedSelection))
+def test_budgeted_selection_weights_both_models_by_their_predictions():
+    policy = finish(policy_of(bc.BudgetedSelection))
     own = policy.core.problem.space
     models, scores = [ShrunkBelief(own), AccessPathBelief(own, 3)], np.zeros(2)
     f = policy.core.select(policy.state)[0]

@@ -29,7 +29,7 @@ def play(policy, *, informative=("f0", "f1"), seed=0):
     ("budget", "n_features", "expected"),
     [(200, 4, [100, 150, 175, 200]), (100, 2, [50, 100]), (7, 3, [3, 4, 7]), (30, 1, [30])],
 )
-def test_ceilings_are_table_1s(budget, n_features, expected):
+def test_ceilings_are_those_of_table_1(budget, n_features, expected):
     assert _ceilings(budget, n_features) == expected
 
 
@@ -72,7 +72,7 @@ def test_a_selected_feature_is_not_asked_about_again():
 
 
 def queries_per_search(policy, seed):
-    """How many queries each search asked, answered as in `play`."""
+    """Number of queries of each search, answered as in `play`."""
     rng = np.random.default_rng(seed)
     n_queries = [0] * policy.n_features
     while (query := policy.ask()) is not None:
@@ -82,7 +82,7 @@ def queries_per_search(policy, seed):
     return n_queries
 
 
-def test_leftovers_are_carried_on_or_not():
+def test_leftovers_are_carried_over_or_not():
     carried = [queries_per_search(bc.BLeafs(space(), 60, 3, seed=s), s) for s in range(3)]
     kept = [queries_per_search(bc.BLeafs(space(), 60, 3, carry=False, seed=s), s) for s in range(3)]
     shares, ceilings = [30, 15, 15], [30, 45, 60]
@@ -92,7 +92,7 @@ def test_leftovers_are_carried_on_or_not():
     assert np.array(carried)[:, 0].tolist() == np.array(kept)[:, 0].tolist()
 
 
-def test_revisiting_spends_the_rest_on_the_selected():
+def test_revisiting_spends_the_rest_on_selected_features():
     plain = play(bc.BLeafs(space(), 150, 2, seed=1))
     again = play(bc.BLeafs(space(), 150, 2, seed=1, revisit=True))
     assert plain.spent < again.spent == 150
@@ -120,7 +120,7 @@ def test_searches_without_budget_take_the_posterior_mean():
     assert policy.spent == 3
 
 
-def test_a_search_ends_with_a_feature_of_which_nothing_is_left():
+def test_a_search_ends_with_a_feature_without_instances():
     policy = bc.BLeafs(space(n_features=3), 60, 1, delta="printed", seed=0)
     query = policy.ask()
     policy.exhausted(query)

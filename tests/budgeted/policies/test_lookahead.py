@@ -1,4 +1,4 @@
-"""BudgetedSelection: its value by brute force, its gains, classes, stops and batches."""
+"""BudgetedSelection: its value by brute force; its gains, classes, stopping and batches."""
 
 import itertools
 
@@ -50,7 +50,7 @@ def test_buys_the_informative_features():
         play(policy, seed=seed)
         assert {*policy.result().selected} == {"f0", "f1"}
         shares.append(policy.result().spending.loc[["f0", "f1"], "labels"].sum() / 60)
-    assert np.mean(shares) > 0.6  # evenly spread it would be 0.4; measured .78
+    assert np.mean(shares) > 0.6  # evenly spread, it would be .4; measured .78
 
 
 def test_classes_are_balanced_by_their_prior():
@@ -62,7 +62,7 @@ def test_classes_are_balanced_by_their_prior():
         assert abs(n_first - 0.75 * len(part)) <= 1
 
 
-def test_prior_targets_are_drawn():
+def test_classes_are_drawn_from_the_prior_if_wanted():
     policy = bc.BudgetedSelection(space(prior=[0.75, 0.25]), 60, 1, target="prior")
     play(policy)
     n_first = (policy.result().history["target"] == 0).sum()
@@ -70,10 +70,10 @@ def test_prior_targets_are_drawn():
     assert abs(n_first - 45) < 4 * 3.4
     by_feature = policy.result().history.groupby("feature")["target"]
     balanced = [abs((y == 0).sum() - 0.75 * len(y)) <= 1 for _, y in by_feature]
-    assert not all(balanced)  # as they would be if the class were chosen
+    assert not all(balanced)  # as they would be if the classes were chosen
 
 
-def test_gains_are_larger_where_more_is_to_be_learned():
+def test_gains_vanish_once_nothing_is_left_to_learn():
     policy = bc.BudgetedSelection(space(), 40, 1)
     play(policy, informative=("f0",), right=1.0)
     assert policy.gains().index.to_list() == [f"f{i}" for i in range(5)]
@@ -92,13 +92,13 @@ def test_stops_when_nothing_is_worth_its_price():
     assert never.spent == 40
 
 
-def test_stopping_waits_for_open_queries():
+def test_it_stops_at_once_if_nothing_is_worth_its_price():
     policy = bc.BudgetedSelection(space(), 60, 1, stop="worthless", least_gain=10.0)
-    assert policy.ask() is None  # nothing is worth ten times certainty
+    assert policy.ask() is None  # no feature can gain ten times certainty
     assert policy.stopped == "no purchase is worth its price"
 
 
-def test_a_dear_feature_is_bought_less():
+def test_an_expensive_feature_is_bought_less():
     spent = {}
     for cost in (1.0, 6.0):
         labels = []
