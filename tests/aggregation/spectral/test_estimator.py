@@ -116,10 +116,10 @@ def permuted(frame, rng, columns):
     return renamed.iloc[rng.permutation(len(frame))], names
 
 
-def changes(frame, seed, **parameters):
+def changes(frame, seed, which, **parameters):
     """Largest difference of a probability between fits under old and new names, by columns."""
     fitted = bc.SpectralDawidSkene(**parameters).fit(frame).probas_
-    for columns in COLUMNS:
+    for columns in which:
         renamed, names = permuted(frame, np.random.default_rng(seed), columns)
         before = fitted.rename(index=names.get("task", {}), columns=names.get("label", {}))
         after = bc.SpectralDawidSkene(**parameters).fit(renamed).probas_
@@ -127,7 +127,8 @@ def changes(frame, seed, **parameters):
         yield columns, float((before - after).abs().to_numpy().max())
 
 
-COLUMNS = [(), ("task",), ("worker",), ("label",), ("task", "worker", "label")]
+NONE_AND_ALL = [(), ("task", "worker", "label")]
+ONE_BY_ONE = [("task",), ("worker",), ("label",)]
 
 # Both runs add the same numbers in another order; EM's hundred iterations may amplify 1e-16.
 ROUNDING = 1e-8
@@ -146,7 +147,7 @@ def small_crowds():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["web", "rte"])
 def test_names_and_order_do_not_matter_in_public_crowds(published, name):
-    found = dict(changes(published(name).annotations.to_frame(), seed=1))
+    found = dict(changes(published(name).annotations.to_frame(), 1, NONE_AND_ALL + ONE_BY_ONE))
     assert max(found.values()) < ROUNDING, found
 
 
@@ -154,7 +155,8 @@ def test_names_and_order_do_not_matter_in_public_crowds(published, name):
 @pytest.mark.parametrize("start", ["auto", "spectral"])
 def test_names_and_order_do_not_matter_in_small_crowds(start):
     for seed, frame in enumerate(small_crowds()):
-        found = dict(changes(frame, seed, start=start))
+        which = NONE_AND_ALL + (ONE_BY_ONE if seed < 10 else [])
+        found = dict(changes(frame, seed, which, start=start))
         assert max(found.values()) < ROUNDING, (seed, found)
 
 
