@@ -123,13 +123,13 @@ class AccessPathBelief:
     def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> AccessPathBelief:
         """The belief with a reading added and the chains of its feature moved on."""
         changed = self.features[feature].observe(cls, labels)
-        return self._with((*self.features[:feature], changed, *self.features[feature + 1 :]))
+        return self._copy_with((*self.features[:feature], changed, *self.features[feature + 1 :]))
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> AccessPathBelief:
         """The belief with a whole table added and all chains run until they forget their start."""
-        return self._with(
+        return self._copy_with(
             tuple(
                 chains.observe_all(target, labels[:, f]) for f, chains in enumerate(self.features)
             )
@@ -164,7 +164,7 @@ class AccessPathBelief:
         """A reader of labels by their posterior predictive probability, or at the mode."""
         return self.features[feature].reader(slots, estimate)
 
-    def _with(self, features: tuple[FeatureChains, ...]) -> AccessPathBelief:
+    def _copy_with(self, features: tuple[FeatureChains, ...]) -> AccessPathBelief:
         belief = copy(self)
         belief.features = features
         belief._mean = None

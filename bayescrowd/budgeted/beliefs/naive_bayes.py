@@ -150,7 +150,7 @@ class NaiveBayesBelief:
             row[labels[0]] += 1
         else:
             row += first_majority(np.array([labels]), len(row))[0]
-        return self._with(concentration)
+        return self._copy_with(concentration)
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
@@ -158,7 +158,7 @@ class NaiveBayesBelief:
         """The belief with a whole table added to the counts."""
         shape = self._concentration.shape
         counts = value_counts(target, labels, shape, first_majority)
-        return self._with(self._concentration + counts)
+        return self._copy_with(self._concentration + counts)
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels drawn from the posterior, exactly."""
@@ -184,7 +184,7 @@ class NaiveBayesBelief:
         channel = mode_rows(rows) if estimate == "map" else mean
         return ChannelReader(channel[:, slots], first_majority)
 
-    def _with(self, concentration: Float[np.ndarray, "feature cls value"]) -> NaiveBayesBelief:
+    def _copy_with(self, concentration: Float[np.ndarray, "feature cls value"]) -> NaiveBayesBelief:
         changed = copy(self)
         changed._concentration = concentration
         return changed

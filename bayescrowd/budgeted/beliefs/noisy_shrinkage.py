@@ -124,7 +124,7 @@ class NoisyShrunkBelief:
         """The belief with a majority counted, and the answer kept for the other model."""
         answer = Answer(cls, labels)
         reader = self._majorities.reader(feature, self._all_slots(feature), "mean")
-        belief = self._with(self._majorities.observe(feature, cls, labels))
+        belief = self._copy_with(self._majorities.observe(feature, cls, labels))
         belief._scores[feature] += self._class_score(reader, answer)
         belief._answers[feature] = self._answers[feature].add(answer)
         return belief
@@ -133,7 +133,7 @@ class NoisyShrunkBelief:
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> NoisyShrunkBelief:
         """The belief after both models have learned a whole table; their weights stay the same."""
-        belief = self._with(self._majorities.observe_all(target, labels))
+        belief = self._copy_with(self._majorities.observe_all(target, labels))
         for feature in range(len(self._learned)):
             learned = self._learn(feature)
             chains = learned.chains.observe_all(target, labels[:, feature])
@@ -174,7 +174,7 @@ class NoisyShrunkBelief:
         """Posterior means of the majorities' channels after more answers; see `ImaginingBelief`."""
         return self._majorities.imagine(rng, features, n_observations, n_draws)
 
-    def _with(self, majorities: ShrunkBelief) -> NoisyShrunkBelief:
+    def _copy_with(self, majorities: ShrunkBelief) -> NoisyShrunkBelief:
         """A copy with other majorities, whose scores and lists are its own to change."""
         belief = copy(self)
         belief._majorities = majorities

@@ -117,14 +117,14 @@ class ShrunkBelief:
         tables = [table.copy(order="K") for table in self._explained]
         for table, rows in zip(tables, explain(counts[only], self._widths[only]), strict=True):
             table[only] = rows
-        return self._with(counts, Explanation(*tables))
+        return self._copy_with(counts, Explanation(*tables))
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> ShrunkBelief:
         """The belief with a whole table added to the counts."""
         counts = self._counts + value_counts(target, labels, self._counts.shape, majority_shares)
-        return self._with(counts, explain(counts, self._widths))
+        return self._copy_with(counts, explain(counts, self._widths))
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels drawn from the posterior: a hypothesis, then Dirichlet rows."""
@@ -161,7 +161,7 @@ class ShrunkBelief:
         answers = rng.multinomial(n_answers, channels)
         return explain(self._counts[chosen, None] + answers, self._widths[chosen]).mean
 
-    def _with(
+    def _copy_with(
         self, counts: Num[np.ndarray, "feature cls value"], explained: Explanation
     ) -> ShrunkBelief:
         changed = copy(self)

@@ -286,15 +286,15 @@ class LookaheadCore(Core):
             f, only = features[place], slice(place, place + 1)
             n_rest = min(n_features, len(gains) - 1)
             rest = self._greedy(state, n_rest, start=chosen[: chosen.index(f)], excluded=[f])
-            without = self._without(state, rest[: n_features - 1], rest[n_features - 1 :])
-            refreshed[f] = _rises(belief, *without, features[only], imagined[only])[0]
+            alternative = self._alternative(state, rest[: n_features - 1], rest[n_features - 1 :])
+            refreshed[f] = _rises(belief, *alternative, features[only], imagined[only])[0]
         if others:
-            without = self._without(state, chosen[:-1], chosen[-1:])
+            alternative = self._alternative(state, chosen[:-1], chosen[-1:])
             named = [features[place] for place in others]
-            refreshed[named] = _rises(belief, *without, named, imagined[others])
+            refreshed[named] = _rises(belief, *alternative, named, imagined[others])
         return refreshed
 
-    def _without(
+    def _alternative(
         self, state: State, others: Sequence[int], last: Sequence[int]
     ) -> tuple[Float[np.ndarray, "cls configuration"], float]:
         """The joint table of T, and the value of G: T and at most one more feature."""
