@@ -244,7 +244,7 @@ def _simulate_summary(
         rows = [header]
         for name in args.policy[1:]:
             part = differences.loc[name]
-            rows.append([name, *(_signed(part.loc[b]) for b in args.budget)])
+            rows.append([name, *(_with_sign(part.loc[b]) for b in args.budget)])
         paragraphs.append(
             f"error above that of {args.policy[0]}, repeat by repeat; * beyond two standard errors"
             f"\n{align(rows)}"
@@ -265,7 +265,7 @@ def _with_error(row: pd.Series) -> str:
     return f"{row['error']:.3f}" + ("" if math.isnan(spread) else f" ±{spread:.3f}")
 
 
-def _signed(row: pd.Series) -> str:
+def _with_sign(row: pd.Series) -> str:
     difference, spread = float(row["difference"]), float(row["standard_error"])
     if math.isnan(spread):
         return f"{difference:+.3f}"

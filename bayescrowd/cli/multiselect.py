@@ -248,10 +248,12 @@ def _posterior(
             judgements, target, draws=args.draws, warmup=max(args.draws, 50), seed=args.seed
         )
     # Every budget of the curve costs a matrix inverse per draw.
-    return replace(posterior, repeats=posterior.repeats.iloc[_reported(len(posterior.repeats))])
+    return replace(
+        posterior, repeats=posterior.repeats.iloc[_budgets_to_report(len(posterior.repeats))]
+    )
 
 
-def _reported(n_budgets: int) -> list[int]:
+def _budgets_to_report(n_budgets: int) -> list[int]:
     """Positions of the budgets that are reported: all, or evenly spaced ones of a long path."""
     if n_budgets <= MOST_BUDGETS:
         return list(range(n_budgets))
@@ -295,7 +297,7 @@ def _document(
 ) -> dict[str, Any]:
     """All results, for machines."""
     loss = selector.projected_loss_
-    path = loss.rename("projected").to_frame().iloc[_reported(len(loss))]
+    path = loss.rename("projected").to_frame().iloc[_budgets_to_report(len(loss))]
     if posterior is not None:
         path = path.join(posterior.loss_curve(probability=PROBABILITY)[["mean", "lower", "upper"]])
     return {

@@ -151,7 +151,7 @@ class FeatureTable:
             self.values,
         )
 
-    def recoded(self, features: pd.Index, values: tuple[pd.Index, ...]) -> FeatureTable:
+    def recode(self, features: pd.Index, values: tuple[pd.Index, ...]) -> FeatureTable:
         """The same entries with the features and values of another table.
 
         Raises:
@@ -161,7 +161,7 @@ class FeatureTable:
             >>> import pandas as pd
             >>> old = as_feature_table(pd.DataFrame({"q1": ["no", "yes"], "q2": [1, 2]}))
             >>> new = as_feature_table(pd.DataFrame({"q1": ["yes"]}))
-            >>> new.recoded(old.features, old.values).symbols
+            >>> new.recode(old.features, old.values).symbols
             array([1])
         """
         same = len(values) == len(self.values) and features.equals(self.features)

@@ -291,10 +291,10 @@ def _annotations(
     item: dict[str, Any], task: str | None, worker: str | None, place: str
 ) -> list[tuple[Any, Any, dict[str, list[Any]]]]:
     """Task id, worker and choices by question of each annotation that was not cancelled."""
-    annotations = _expected(item.get("annotations"), list, f"{place}: 'annotations'")
+    annotations = _check_kind(item.get("annotations"), list, f"{place}: 'annotations'")
     task_id = item.get("id")
     if task is not None:
-        inputs = _expected(item.get("data"), dict, f"{place}: 'data'")
+        inputs = _check_kind(item.get("data"), dict, f"{place}: 'data'")
         if task not in inputs:
             raise ValueError(
                 f"{place}: no key {task!r} for the task in 'data'; the keys are "
@@ -303,14 +303,14 @@ def _annotations(
         task_id = inputs[task]
     found = []
     for annotation in annotations:
-        _expected(annotation, dict, f"{place}: an annotation")
+        _check_kind(annotation, dict, f"{place}: an annotation")
         if annotation.get("was_cancelled"):
             continue
         choices: dict[str, list[Any]] = defaultdict(list)
-        for result in _expected(annotation.get("result"), list, f"{place}: 'result'"):
-            value = _expected(result, dict, f"{place}: a result").get("value")
+        for result in _check_kind(annotation.get("result"), list, f"{place}: 'result'"):
+            value = _check_kind(result, dict, f"{place}: a result").get("value")
             if isinstance(value, dict) and "choices" in value:
-                chosen = _expected(value["choices"], list, f"{place}: 'choices'")
+                chosen = _check_kind(value["choices"], list, f"{place}: 'choices'")
                 choices[str(result.get("from_name"))] += chosen
         found.append((task_id, _completed_by(annotation, worker), choices))
     return found
@@ -323,7 +323,7 @@ def _completed_by(annotation: dict[str, Any], key: str | None) -> Any:
     return worker.get(key) if key is not None else worker.get("email") or worker.get("id")
 
 
-def _expected(value: Any, kind: type, what: str) -> Any:
+def _check_kind(value: Any, kind: type, what: str) -> Any:
     if not isinstance(value, kind):
         name = {"list": "an array", "dict": "an object"}[kind.__name__]
         raise ValueError(f"{what} is not {name}; expected a Label Studio export")

@@ -340,7 +340,7 @@ class MDPD(ParameterMixin):
     def _recode(self, data: Any) -> FeatureTable:
         """New data with the features and values of the fit."""
         check_is_fitted(self)
-        return as_feature_table(data).recoded(self.features_, self.values_)
+        return as_feature_table(data).recode(self.features_, self.values_)
 
     def _information_left(
         self, table: FeatureTable, posterior: Float[np.ndarray, "item component"]

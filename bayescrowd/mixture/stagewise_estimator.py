@@ -410,7 +410,7 @@ class _MixtureOfWorkers(Aggregator):
             return np.tile(self.mixture.weights_.to_numpy(), (ann.n_tasks, 1))
         table = as_feature_table(ann).select_features(heard)
         return self.mixture._posterior_of(
-            table.recoded(self.mixture.features_, self.mixture.values_)
+            table.recode(self.mixture.features_, self.mixture.values_)
         )
 
 

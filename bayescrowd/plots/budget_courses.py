@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from scipy.special import betaincinv
 
-from bayescrowd.budgeted.beliefs.credibility import credibility, delta_of, thresholds
+from bayescrowd.budgeted.beliefs.credibility import delta_of, table_credibility, thresholds
 from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
 from bayescrowd.budgeted.policies.bleafs import BLeafs
 from bayescrowd.budgeted.policy import BudgetResult
@@ -180,7 +180,7 @@ def credibility_course(policy: BLeafs, ax: Axes | None = None) -> Axes:
     for name, threshold in zip(space.names, required.tolist(), strict=True):
         rows = by_feature[name]
         known = [
-            credibility(
+            table_credibility(
                 space.strength + counts,
                 space.class_prior,
                 epsilon=policy.epsilon,

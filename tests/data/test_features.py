@@ -84,7 +84,7 @@ def test_selecting_items_takes_the_order_given():
 def test_recoding_keeps_the_entries():
     table = as_feature_table(TABLE)
     new = as_feature_table(TABLE.loc[["i2", "i3"], ["q2", "q1"]])
-    recoded = new.recoded(table.features, table.values)
+    recoded = new.recode(table.features, table.values)
     assert decoded(recoded) == [entry for entry in ENTRIES if entry[0] in ("i2", "i3")]
     assert recoded.features is table.features
     np.testing.assert_array_equal(recoded.symbols, [2, 0, 2])
@@ -93,9 +93,9 @@ def test_recoding_keeps_the_entries():
 def test_recoding_refuses_the_unknown():
     table = as_feature_table(TABLE)
     with pytest.raises(ValueError, match="feature 'q9' is not one of those fitted"):
-        as_feature_table(pd.DataFrame({"q9": [1]})).recoded(table.features, table.values)
+        as_feature_table(pd.DataFrame({"q9": [1]})).recode(table.features, table.values)
     with pytest.raises(ValueError, match="value 'perhaps' of feature 'q1' is not one"):
-        as_feature_table(pd.DataFrame({"q1": ["perhaps"]})).recoded(table.features, table.values)
+        as_feature_table(pd.DataFrame({"q1": ["perhaps"]})).recode(table.features, table.values)
 
 
 def test_repr():

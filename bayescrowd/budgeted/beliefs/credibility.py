@@ -30,9 +30,9 @@ __all__ = [
     "Delta",
     "Measure",
     "Thresholds",
-    "credibility",
     "delta_of",
     "least_credibility",
+    "table_credibility",
     "thresholds",
 ]
 
@@ -61,7 +61,7 @@ class Thresholds(NamedTuple):
     """After B/K observations (delta_U)."""
 
 
-def credibility(
+def table_credibility(
     concentration: Float[np.ndarray, "row value"],
     weights: Float[np.ndarray, " row"],
     *,
@@ -80,7 +80,7 @@ def credibility(
         >>> import numpy as np
         >>> few, many = np.array([[3.0, 2.0]]), np.array([[60.0, 40.0]])
         >>> one = np.ones(1)
-        >>> round(credibility(few, one), 3), round(credibility(many, one), 3)
+        >>> round(table_credibility(few, one), 3), round(table_credibility(many, one), 3)
         (0.172, 0.693)
     """
     total = concentration.sum(axis=1, keepdims=True)
@@ -112,10 +112,10 @@ def least_credibility(
         measure: measure of concentration; see the module.
     """
     by_class, *others = tables
-    known = [credibility(by_class, prior, epsilon=epsilon, measure=measure)]
+    known = [table_credibility(by_class, prior, epsilon=epsilon, measure=measure)]
     for rows in others:
         even = np.full(len(rows), 1 / len(rows))
-        known.append(credibility(rows, even, epsilon=epsilon, measure=measure))
+        known.append(table_credibility(rows, even, epsilon=epsilon, measure=measure))
     return min(known)
 
 
@@ -171,7 +171,7 @@ def _expected_credibility(
 ) -> float:
     """Credibility after n observations in the classes' shares, all values equally frequent."""
     rows = space.strength + n * space.class_prior[:, None] / n_values * np.ones(n_values)
-    return credibility(rows, space.class_prior, epsilon=epsilon, measure=measure)
+    return table_credibility(rows, space.class_prior, epsilon=epsilon, measure=measure)
 
 
 def _hdi_width(

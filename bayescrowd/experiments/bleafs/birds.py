@@ -121,14 +121,14 @@ def _candidates(rng: np.random.Generator, information: pd.Series, n_best: int) -
 
 def _rates(species: str) -> tuple[pd.Series, pd.DataFrame]:
     """Rates of a species, and of the other species of its category."""
-    rates, family = _published()
+    rates, family = _load_published()
     kin = (family == family[species]) & (family.index != species)
     ours = rates[rates.index == species].iloc[0]
     return ours, rates[kin.to_numpy()]
 
 
 @cache
-def _published() -> cub_birds.AttributeRates:
+def _load_published() -> cub_birds.AttributeRates:
     return cub_birds.load_attribute_rates()
 
 

@@ -18,8 +18,8 @@ from scipy.stats import beta
 from bayescrowd.budgeted.beliefs.credibility import (
     Delta,
     Thresholds,
-    credibility,
     delta_of,
+    table_credibility,
     thresholds,
 )
 from bayescrowd.experiments.bleafs.runs import load_problem
@@ -50,7 +50,7 @@ def mass(n: int) -> float:
         >>> round(mass(0), 3)  # the uniform distribution
         0.1
     """
-    return credibility(np.full((1, 2), 1 + n / 2), np.ones(1), epsilon=EPSILON)
+    return table_credibility(np.full((1, 2), 1 + n / 2), np.ones(1), epsilon=EPSILON)
 
 
 def _limits() -> Thresholds:

@@ -5,9 +5,9 @@ import pytest
 from scipy import integrate, stats
 
 from bayescrowd.budgeted.beliefs.credibility import (
-    credibility,
     delta_of,
     least_credibility,
+    table_credibility,
     thresholds,
 )
 from bayescrowd.budgeted.space import FeatureSpace
@@ -24,30 +24,30 @@ def test_equation_1_by_integration():
             density = stats.beta(a, row.sum() - a).pdf
             mass, _ = integrate.quad(density, max(mean - 0.05, 0), min(mean + 0.05, 1))
             expected += weight / 3 * mass
-    assert credibility(ROWS, WEIGHTS) == pytest.approx(expected, rel=1e-7)
+    assert table_credibility(ROWS, WEIGHTS) == pytest.approx(expected, rel=1e-7)
 
 
 def test_known_values_before_any_answer():
     # uniform priors: about .40 with ten values, .10 with two
     one = np.ones(1)
-    assert credibility(np.ones((1, 2)), one) == pytest.approx(0.10, abs=1e-9)
-    assert credibility(np.ones((1, 10)), one) == pytest.approx(0.40, abs=0.02)
+    assert table_credibility(np.ones((1, 2)), one) == pytest.approx(0.10, abs=1e-9)
+    assert table_credibility(np.ones((1, 10)), one) == pytest.approx(0.40, abs=0.02)
 
 
 def test_variance_by_hand_and_hdi_by_search():
     draws = stats.beta(3, 7)
     expected = 1 - 4 * np.mean([stats.beta(a, 10 - a).var() for a in ROWS[0]])
-    found = credibility(ROWS[:1], np.ones(1), measure="variance")
+    found = table_credibility(ROWS[:1], np.ones(1), measure="variance")
     assert found == pytest.approx(expected, rel=1e-9)
     tails = np.linspace(0, 0.05, 20_001)
     width = (draws.ppf(tails + 0.95) - draws.ppf(tails)).min()
-    found = credibility(np.array([[3.0, 7.0]]), np.ones(1), measure="hdi")
+    found = table_credibility(np.array([[3.0, 7.0]]), np.ones(1), measure="hdi")
     assert found == pytest.approx(1 - width, abs=1e-6)
 
 
 def test_of_several_tables_the_least_credible_counts():
     by_worker = np.array([[30.0, 10.0], [8.0, 2.0]])
-    known = credibility(ROWS, WEIGHTS), credibility(by_worker, np.array([0.5, 0.5]))
+    known = table_credibility(ROWS, WEIGHTS), table_credibility(by_worker, np.array([0.5, 0.5]))
     for tables, expected in (([ROWS], known[0]), ([ROWS, by_worker], min(known))):
         found = least_credibility(tables, WEIGHTS, epsilon=0.05, measure="interval")
         assert found == expected
@@ -55,7 +55,7 @@ def test_of_several_tables_the_least_credible_counts():
 
 @pytest.mark.parametrize("measure", ["interval", "variance", "hdi"])
 def test_rises_with_the_number_of_answers(measure):
-    known = [credibility(n * ROWS, WEIGHTS, measure=measure) for n in (1, 2, 4, 50, 1000)]
+    known = [table_credibility(n * ROWS, WEIGHTS, measure=measure) for n in (1, 2, 4, 50, 1000)]
     assert (np.diff(known) > 0).all()
     assert known[0] >= 0
     assert known[-1] <= 1
@@ -71,7 +71,7 @@ def test_thresholds_are_the_credibility_at_b_over_n_and_b_over_k():
     for f, width in enumerate((2, 4)):
         for n, found in ((40, limits.lower), (80, limits.upper)):
             rows = 1 + n * np.array([[0.8], [0.2]]) / width * np.ones(width)
-            assert found[f] == pytest.approx(1 - credibility(rows, both.class_prior))
+            assert found[f] == pytest.approx(1 - table_credibility(rows, both.class_prior))
     assert (limits.upper < limits.lower).all()
 
 

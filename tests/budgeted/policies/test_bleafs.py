@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.budgeted.beliefs.credibility import credibility
+from bayescrowd.budgeted.beliefs.credibility import table_credibility
 from bayescrowd.budgeted.information_gain import information_gains
 from bayescrowd.budgeted.policies.bleafs import _ceilings
 from bayescrowd.budgeted.space import FeatureSpace
@@ -58,7 +58,7 @@ def test_thresholds_differ_by_the_number_of_values():
     limits = {}
     for name, width in (("two", 2), ("ten", 10)):
         rows = [1 + n / 2 / width * np.ones((2, width)) for n in (30, 60)]
-        limits[name] = 1 - np.mean([credibility(r, np.array([0.5, 0.5])) for r in rows])
+        limits[name] = 1 - np.mean([table_credibility(r, np.array([0.5, 0.5])) for r in rows])
     assert by_name == pytest.approx(limits)
 
 
