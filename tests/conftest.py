@@ -8,8 +8,8 @@ A run can write down how long its tests took, and another leave out the long one
 `.ci/run` does so for its second Python. The seconds are measured rather than marked, so that nobody
 keeps a list. Tests of the package as a whole, which stand directly in this folder, are always run.
 
-With BAYESCROWD_TYPE_CHECKS=0 in the environment, types are not checked. `.ci/run` does so for the
-tests marked slow, which measure numbers: checking their many small calls would double their time.
+With BAYESCROWD_TYPE_CHECKS=0 in the environment, types are not checked. `.ci/run` does so where it
+measures coverage and for the tests marked slow, whose many small calls would take twice the time.
 """
 
 import json

@@ -292,7 +292,7 @@ def test_an_aggregator_works_by_its_list(house: Path) -> None:
 
 SAMPLING = """
 crowd = bc.simulate.crowd(20, 5, accuracy=0.8, seed=0).annotations
-options = {"chains": 1, "draws": 4, "warmup": 2, "predictive": False, "progress": False}
+options = {"chains": 1, "draws": 40, "warmup": 20, "predictive": False, "progress": False}
 post = bc.sample_posterior("dummy", crowd, **options)
 codes = [main([command, "--help"]) for command in ("posterior", "compare")]
 print(json.dumps({
