@@ -37,7 +37,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 if "bayescrowd" in sys.modules:
     raise RuntimeError("bayescrowd was imported before the hook that checks its types")
-if os.environ.get("BAYESCROWD_TYPE_CHECKS", "1") != "0":
+HAS_TYPE_CHECKS = os.environ.get("BAYESCROWD_TYPE_CHECKS", "1") != "0"
+if HAS_TYPE_CHECKS:
     # As for static checkers (PEP 484), an int will do where a float is asked for.
     jaxtyping.install_import_hook(
         "bayescrowd", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
@@ -78,13 +79,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the long tests."""
-    if (path := config.getoption("--leave-out-long")) is None:
-        return
-    took = json.loads(Path(path).read_text(encoding="utf-8"))
-    long = [
-        item for item in items if took.get(item.nodeid, 0) >= LONG and item.path.parent != FOLDER
-    ]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in set(long)]
+    """Deselect the long tests, and the tests of type checks where types are not checked."""
+    path = config.getoption("--leave-out-long")
+    took = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    left_out = {
+        item
+        for item in items
+        if (took.get(item.nodeid, 0) >= LONG and item.path.parent != FOLDER)
+        or (item.get_closest_marker("types") and not HAS_TYPE_CHECKS)
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]

@@ -424,6 +424,7 @@ def test_control_the_labels_of_a_reading_are_not_independent():
 # Bad input
 
 
+@pytest.mark.types
 def test_readings_and_groups_must_pair_up():
     item, feature, reading, group = (jnp.zeros(n, dtype=int) for n in (2, 2, 3, 4))
     with pytest.raises(jaxtyping.TypeCheckError, match="group"):

@@ -321,6 +321,7 @@ def test_fractional_indices_are_refused():
         )
 
 
+@pytest.mark.types
 def test_items_and_workers_must_pair_up():
     item, worker = jnp.array([0, 0, 1]), jnp.array([0, 1])
     with pytest.raises(jaxtyping.TypeCheckError, match="worker"):

@@ -318,6 +318,7 @@ def test_control_a_known_class_is_not_an_unknown_one():
 # Bad input
 
 
+@pytest.mark.types
 def test_items_and_features_must_pair_up():
     item, feature = jnp.array([0, 0, 1]), jnp.array([0, 1])
     with pytest.raises(jaxtyping.TypeCheckError, match="feature"):

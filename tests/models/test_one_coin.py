@@ -237,6 +237,7 @@ def test_control_another_prior_changes_the_density():
 # Bad input
 
 
+@pytest.mark.types
 def test_items_and_workers_must_pair_up():
     item, worker = jnp.array([0, 0, 1]), jnp.array([0, 1])
     with pytest.raises(jaxtyping.TypeCheckError, match="worker"):
