@@ -24,7 +24,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 
-LONG = 0.5
+LONG = 0.25
 """Seconds from which on a test is left out by --leave-out-long."""
 
 os.environ.setdefault("MPLBACKEND", "agg")

@@ -141,10 +141,9 @@ def code_known(
 
 def refuse_missing(column: pd.Series, name: Hashable, role: str, where: Where) -> None:
     """Raise ValueError if an entry is missing; messages call the entries by their role."""
-    is_missing = column.isna().to_numpy()
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        is_missing = is_missing | [is_blank(entry) for entry in column]
-    missing = np.flatnonzero(is_missing)
+    codes, found = factorize_column(column, name, where)
+    # The last is for entries without a code.
+    missing = np.flatnonzero(np.array([*map(is_blank, found), True])[codes])
     if len(missing):
         raise ValueError(
             f"{where.row(int(missing[0]))}, column {name!r}: the {role} is missing "
@@ -172,9 +171,9 @@ def parse_numbers(
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    is_wrong = ~np.isfinite(numbers)
+    is_wrong = ~np.isfinite(numbers) & column.notna().to_numpy()
     doubtful = np.flatnonzero(is_wrong)
-    is_wrong[doubtful] = [not is_blank(column.iloc[place]) for place in doubtful]
+    is_wrong[doubtful] = [not is_blank(entry) for entry in column.iloc[doubtful]]
     return numbers, is_wrong
 
 

@@ -302,10 +302,11 @@ def test_cells_that_spreadsheets_would_run(folder, capsys, flags):
 
 
 FORKS = """
-import os, sys
+import gc, os, sys
 import bayescrowd.aggregation.auto.aggregator, bayescrowd.io.reading, pyarrow.csv
 from bayescrowd.cli import main
 
+gc.freeze()  # what is imported is not looked through again at the end of every child
 statuses = []
 for _ in range(300):
     child = os.fork()
