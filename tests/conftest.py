@@ -6,7 +6,8 @@ A run can write down how long its tests took, and another leave out the long one
     pytest --leave-out-long=FILE
 
 `.ci/run` does so for its second Python. The seconds are measured rather than marked, so that nobody
-keeps a list. Tests of the package as a whole, which stand directly in this folder, are always run.
+keeps a list. Tests of the package as a whole, which stand directly in this folder, are always run,
+but for those of the contract that every estimator and policy keeps.
 
 With BAYESCROWD_TYPE_CHECKS=0 in the environment, types are not checked. `.ci/run` does so where it
 measures coverage and for the tests marked slow, whose many small calls would take twice the time.
@@ -78,6 +79,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         Path(path).write_text(json.dumps(seconds, indent=0), encoding="utf-8")
 
 
+def is_of_whole_package(item: pytest.Item) -> bool:
+    """Whether a test is of the package as a whole; the contract is of each estimator and policy."""
+    return item.path.parent == FOLDER and item.path.name != "test_contract.py"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the long tests, and the tests of type checks where types are not checked."""
     path = config.getoption("--leave-out-long")
@@ -85,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {
         item
         for item in items
-        if (took.get(item.nodeid, 0) >= LONG and item.path.parent != FOLDER)
+        if (took.get(item.nodeid, 0) >= LONG and not is_of_whole_package(item))
         or (item.get_closest_marker("types") and not HAS_TYPE_CHECKS)
     }
     if left_out:
