@@ -14,13 +14,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, UInt64
+from jaxtyping import Float, Int, UInt64
 
 from bayescrowd.data.annotations import Annotations
 
 __all__ = [
     "Fingerprints",
     "fingerprints",
+    "hashed_uniforms",
     "sampled_tasks",
     "task_fingerprints",
     "task_folds",
@@ -127,6 +128,27 @@ def worker_contents(ann: Annotations) -> UInt64[np.ndarray, " worker"]:
     return _sums(_mix(pair), ann.worker_codes, ann.n_workers)
 
 
+def hashed_uniforms(
+    keys: UInt64[np.ndarray, " key"], draws: Int[np.ndarray, " draw"], seed: int
+) -> Float[np.ndarray, "key draw"]:
+    """Uniform numbers in (0, 1) that follow from the key, the number of the draw and the seed.
+
+    Draws for fingerprints follow their tasks wherever these stand.
+
+    Examples:
+        >>> import numpy as np
+        >>> keys = np.array([3, 5], dtype=np.uint64)
+        >>> one = hashed_uniforms(keys, np.arange(4), seed=0)
+        >>> other = hashed_uniforms(keys[::-1], np.arange(2, 4), seed=0)
+        >>> bool((one[::-1, 2:] == other).all())
+        True
+    """
+    counter = _mix(draws.astype(np.uint64) + _mix(np.array([seed], dtype=np.uint64)))
+    mixed = _mix(_mix(keys)[:, None] + counter)
+    # A double holds 53 bits; half a step keeps zero out.
+    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
 def _order_labelled(
     ann: Annotations, of_task: UInt64[np.ndarray, " task"]
 ) -> Int[np.ndarray, " labelled"]:
@@ -147,7 +169,7 @@ def _sums(
     return running[ends[1:]] - running[ends[:-1]]
 
 
-def _mix(values: UInt64[np.ndarray, " value"]) -> UInt64[np.ndarray, " value"]:
+def _mix(values: UInt64[np.ndarray, "*shape"]) -> UInt64[np.ndarray, "*shape"]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): each bit depends on all."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
