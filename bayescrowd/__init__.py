@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from bayescrowd import simulate as simulate
     from bayescrowd.aggregation.auto.aggregator import AutoAggregator as AutoAggregator
     from bayescrowd.aggregation.auto.aggregator import aggregate as aggregate
+    from bayescrowd.aggregation.bwa import BWA as BWA
     from bayescrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from bayescrowd.aggregation.ebcc import EBCC as EBCC
     from bayescrowd.aggregation.glad import GLAD as GLAD
+    from bayescrowd.aggregation.ibcc import IBCC as IBCC
     from bayescrowd.aggregation.kos import KOS as KOS
     from bayescrowd.aggregation.mace import MACE as MACE
     from bayescrowd.aggregation.majority import MajorityVote as MajorityVote
@@ -87,12 +90,14 @@ _NAMES = {
     "Annotations": "bayescrowd.data.annotations",
     "AutoAggregator": "bayescrowd.aggregation.auto.aggregator",
     "Averages": "bayescrowd.selection.repeats.averages",
+    "BWA": "bayescrowd.aggregation.bwa",
     "BLeafs": "bayescrowd.budgeted.policies.bleafs",
     "BiasedRobin": "bayescrowd.budgeted.policies.baselines",
     "BudgetedSelection": "bayescrowd.budgeted.policies.lookahead",
     "Copies": "bayescrowd.selection.repeats.averages",
     "Dataset": "bayescrowd.data.dataset",
     "DawidSkene": "bayescrowd.aggregation.dawid_skene",
+    "EBCC": "bayescrowd.aggregation.ebcc",
     "EigenRatio": "bayescrowd.aggregation.singular_vectors",
     "EmpiricalBayesDawidSkene": "bayescrowd.aggregation.shrunken.empirical_bayes",
     "ExpensiveFitWarning": "bayescrowd.mixture.stagewise",
@@ -100,6 +105,7 @@ _NAMES = {
     "FeatureSpace": "bayescrowd.budgeted.space",
     "GLAD": "bayescrowd.aggregation.glad",
     "GhoshSVD": "bayescrowd.aggregation.singular_vectors",
+    "IBCC": "bayescrowd.aggregation.ibcc",
     "InfeasibleProjectionWarning": "bayescrowd.selection.repeats.selector",
     "KOS": "bayescrowd.aggregation.kos",
     "MACE": "bayescrowd.aggregation.mace",

@@ -26,13 +26,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, UInt64
+from jaxtyping import Float
 
 from bayescrowd.aggregation.auto.pool import Member
 from bayescrowd.aggregation.em import Incidence
 from bayescrowd.aggregation.shrunken.base import Fit, by_class
 from bayescrowd.aggregation.shrunken.rows import fit_rows, spread_over_levels
-from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints, mix_bits
+from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints, hashed_uniforms
 from bayescrowd.aggregation.votes import shares, weighted_votes, with_known
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
@@ -120,14 +120,14 @@ def rater_weights(
     of_worker = fingerprints(ann, n_rounds=FOLD_ROUNDS).worker
     active = np.flatnonzero(ann.labels_per_worker > 0)
     weights = np.ones((n_replicates, ann.n_workers))
-    for b, row in enumerate(weights):
-        salt = mix_bits(np.array([seed, b], dtype=np.uint64)).sum(dtype=np.uint64)
-        row[active] = _exponential_quantiles(mix_bits(of_worker[active] ^ salt))
+    order = hashed_uniforms(of_worker[active], np.arange(n_replicates), seed)
+    for row, of_active in zip(weights, order.T, strict=True):
+        row[active] = _exponential_quantiles(of_active)
     return weights
 
 
-def _exponential_quantiles(order: UInt64[np.ndarray, " rater"]) -> Float[np.ndarray, " rater"]:
-    """The mid-quantiles of Exp(1) in the given order, scaled to mean 1; ties share the mean."""
+def _exponential_quantiles(order: Float[np.ndarray, " rater"]) -> Float[np.ndarray, " rater"]:
+    """The mid-quantiles of Exp(1) in the given order, scaled to mean 1; ties share a rank."""
     _, group, size = np.unique(order, return_inverse=True, return_counts=True)
     rank = (np.cumsum(size) - (size - 1) / 2 - 0.5)[group]
     weights = -np.log1p(-rank / len(order))

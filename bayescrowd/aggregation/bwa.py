@@ -1,0 +1,257 @@
+"""BWA: a Bayesian weighted average of the votes on each class.
+
+Li, Rubinstein and Cohn 2019, 'Truth inference at scale: a Bayesian model for adjudicating highly
+redundant crowd annotations' (WWW). Each class is a question of its own, whether the task belongs to
+it, and answers are taken for numbers: worker j says y_ij = 1 or 0 about task i, the truth is z_i,
+and (their section 4.1)
+
+    z_i ~ Normal(mu, 1 / lambda),    y_ij ~ Normal(z_i, 1 / v_j),    v_j ~ Gamma(a / 2, b / 2).
+
+With e_ij = 1 where worker j judged task i, and N_j judgements of worker j, an iteration is
+
+    mu = mean of z,    v_j = (a + N_j) / (b + sum_i e_ij (z_i - y_ij)^2),
+    z_i = (lambda mu + sum_j v_j y_ij) / (lambda + sum_j e_ij v_j).
+
+Both lines maximise one objective, the log density of z and of log v given the votes,
+
+    sum_j (a + N_j) / 2 log v_j - v_j / 2 (b + sum_i e_ij (z_i - y_ij)^2) - lambda / 2 sum_i (z_i - mu)^2,
+
+so that it never falls. It starts from vote shares. The constants are the authors': lambda = 1,
+a = 15, and b / a = 4 (1 - 1/K) times the mean over judgements of z (1 - z) under vote shares, which
+is the variance of a judgement, corrected for the number of classes.
+
+A worker who judged a task several times has one judgement, y_ij = 1 for each class that they
+named, as in the authors' program. It matters: on ZenCrowd, where 116 of 11,155 judgements name both
+classes, errors are 8.9 %, and 11.3 % if every label is a judgement.
+
+Departures from the paper: b is kept above 0, for unanimous crowds; z is scaled to sum to one over
+classes, which does not change the largest; known labels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+
+from bayescrowd.aggregation.implied import implied_aggregation
+from bayescrowd.aggregation.protocol import Aggregation, Aggregator
+from bayescrowd.aggregation.votes import shares, with_known
+from bayescrowd.checks.parameters import Count, Positive, Seed, Tolerance
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.iteration import Course, Step, settle
+
+__all__ = ["BWA", "BWAState", "Judgements", "weighted_average"]
+
+LEAST_VARIANCE = 1e-6
+"""Least variance of a judgement in the prior of precisions: one in a million differs."""
+
+SMALL = 1e-5
+"""Changes are relative to z plus this, so that a z near 0 may settle."""
+
+
+class BWAState(NamedTuple):
+    """Where the iteration stands."""
+
+    z: Float[np.ndarray, "item cls"]
+    """How far each task belongs to each class."""
+    mu: Float[np.ndarray, " cls"]
+    """Mean of z over tasks with labels."""
+    precision: Float[np.ndarray, "worker cls"]
+    """Weight of each worker's vote on each class (v)."""
+    errors: Float[np.ndarray, "worker cls"]
+    """Sum of squared differences between z and the worker's votes."""
+    settled: Bool[np.ndarray, " cls"]
+    """Classes whose z has settled, and is kept."""
+
+
+class BWA(Aggregator):
+    """Bayesian weighted average: each class's votes weighted by the precision of workers.
+
+    Errors on bluebird, rte, trec, dog and web are 24.1, 7.3, 39.6, 16.9 and 17.8 %.
+
+    Args:
+        strength: number of judgements that the prior of a worker's precision is worth (a).
+        task_strength: precision of the prior of a task, whose mean is the mean of all (lambda).
+        n_iter: largest number of iterations.
+        tol: the votes on a class have settled when no task's value changes by more than this
+            factor; 0 runs n_iter.
+        seed: seed of the draw that breaks ties.
+
+    Attributes:
+        precisions_: weight of each worker's vote on each class (v), workers x classes; a worker
+            without labels has the mean over judgements.
+        trace_: the objective summed over classes after each iteration; it never falls.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("abb"), list("baa")])
+        >>> est = bc.BWA().fit(ann)
+        >>> est.labels_.to_list()
+        ['a', 'b', 'b', 'a']
+        >>> est.precisions_["a"].rank().to_list()
+        [2.0, 3.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        strength: Positive = 15.0,
+        task_strength: Positive = 1.0,
+        n_iter: Count = 500,
+        tol: Tolerance = 1e-3,
+        seed: Seed = 0,
+    ) -> None:
+        self.strength = strength
+        self.task_strength = task_strength
+        self.n_iter = n_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
+        votes = Judgements(ann)
+        course = weighted_average(
+            votes,
+            fixed,
+            strength=self.strength,
+            task_strength=self.task_strength,
+            n_iter=self.n_iter,
+            tol=self.tol,
+        )
+        state, given = course.state, votes.per_worker
+        self._mean_precision = (given @ state.precision) / given.sum()
+        precision = np.where(given[:, None] > 0, state.precision, self._mean_precision)
+        self.precisions_ = pd.DataFrame(precision, index=ann.workers, columns=ann.classes)
+        self._mu = state.mu
+        posterior = with_known(shares(state.z), fixed)
+        return implied_aggregation(ann, posterior, trace=course.trace, converged=course.converged)
+
+    def _posterior_of_new(
+        self, ann: Annotations, known: Int[np.ndarray, " worker"]
+    ) -> Float[np.ndarray, "item cls"]:
+        table = np.concatenate([self.precisions_.to_numpy(), self._mean_precision[None]])
+        return shares(Judgements(ann).average(table[known], self._mu, self.task_strength))
+
+
+class Judgements:
+    """Who judged which task, and which classes they named.
+
+    Args:
+        ann: the labels. Repeated labels of one task by one worker are one judgement.
+
+    Attributes:
+        made: 1 where a worker judged a task, tasks x workers.
+        per_worker: number of each worker's judgements.
+        per_task: number of each task's judgements.
+    """
+
+    def __init__(self, ann: Annotations) -> None:
+        task, worker, label = ann.task_codes, ann.worker_codes, ann.label_codes
+        n_classes = ann.n_classes
+        self._shape = ann.n_tasks, ann.n_workers, n_classes
+        # Rows are in the order of tasks and workers: repeated labels are few, and often absent.
+        key = (task.astype(np.int64) * ann.n_workers + worker) * n_classes + label
+        key = np.unique(key)
+        judgement, self._label = np.divmod(key, n_classes)
+        self._task, self._worker = np.divmod(judgement, ann.n_workers)
+        place = np.unique(judgement)
+        rows, columns = np.divmod(place, ann.n_workers)
+        ones = np.ones(len(place))
+        self.made = scipy.sparse.csr_matrix((ones, (rows, columns)), shape=self._shape[:2])
+        self.per_worker = np.bincount(columns, minlength=ann.n_workers).astype(float)
+        self.per_task = np.bincount(rows, minlength=ann.n_tasks).astype(float)
+
+    def shares(self) -> Float[np.ndarray, "item cls"]:
+        """Share of each task's judgements that name each class; 0 for a task without."""
+        named = self._by_task(np.ones(len(self._task)))
+        return named / np.maximum(self.per_task, 1.0)[:, None]
+
+    def errors(self, z: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "worker cls"]:
+        """Sum of squared differences between z and each worker's votes."""
+        n_workers, n_classes = self._shape[1:]
+        # (z - y)^2 = z^2 + y (1 - 2 z) for y = 0 or 1: the second part is there for named classes.
+        parts = 1.0 - 2.0 * z[self._task, self._label]
+        cell = self._worker * n_classes + self._label
+        named = np.bincount(cell, parts, minlength=n_workers * n_classes)
+        squares = self.made.T @ z**2 + named.reshape(n_workers, n_classes)
+        return np.maximum(squares, 0.0)  # no -1e-17 from rounding
+
+    def average(
+        self,
+        precision: Float[np.ndarray, "worker cls"],
+        mu: Float[np.ndarray, " cls"],
+        task_strength: float,
+    ) -> Float[np.ndarray, "item cls"]:
+        """Weighted average of mu and the votes on each task."""
+        named = self._by_task(precision[self._worker, self._label])
+        return (task_strength * mu + named) / (task_strength + self.made @ precision)
+
+    def _by_task(self, weights: Float[np.ndarray, " named"]) -> Float[np.ndarray, "item cls"]:
+        n_tasks, _, n_classes = self._shape
+        cell = self._task * n_classes + self._label
+        return np.bincount(cell, weights, minlength=n_tasks * n_classes).reshape(n_tasks, n_classes)
+
+
+def weighted_average(
+    votes: Judgements,
+    fixed: Int[np.ndarray, " item"],
+    *,
+    strength: float = 15.0,
+    task_strength: float = 1.0,
+    n_iter: int = 500,
+    tol: float = 1e-3,
+) -> Course[BWAState]:
+    """Iterate from vote shares until every class has settled; the arguments are those of `BWA`.
+
+    Args:
+        votes: the judgements.
+        fixed: class of tasks whose truth is known, -1 elsewhere.
+        strength: number of judgements that the prior of a worker's precision is worth.
+        task_strength: precision of the prior of a task.
+        n_iter: largest number of iterations.
+        tol: largest relative change of z in a class that has settled; 0 runs n_iter.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aaa")])
+        >>> course = weighted_average(Judgements(ann), np.full(3, -1))
+        >>> course.state.z.round(2)[1:]
+        array([[0.  , 1.  ],
+               [1.  , 0.  ]])
+    """
+    plain = votes.shares()
+    start = with_known(plain, fixed)
+    labelled = votes.per_task > 0
+    rate = _prior_rate(votes, plain, strength)
+
+    def step(state: BWAState) -> Step[BWAState]:
+        mu = state.z[labelled].mean(axis=0)
+        precision = (strength + votes.per_worker)[:, None] / (rate + state.errors)
+        z = with_known(votes.average(precision, mu, task_strength), fixed)
+        z = np.where(state.settled, state.z, z)
+        errors = votes.errors(z)
+        change = (np.abs(z - state.z) / (SMALL + np.abs(z))).max(axis=0)
+        objective = (strength + votes.per_worker)[:, None] * np.log(precision) / 2
+        objective -= precision * (rate + errors) / 2
+        spread = task_strength * ((z[labelled] - mu) ** 2).sum() / 2
+        settled = change < tol
+        after = BWAState(z, mu, precision, errors, settled)
+        return Step(after, float(objective.sum() - spread), float(change.max()))
+
+    n_classes = start.shape[1]
+    nothing = np.zeros(n_classes, dtype=bool)
+    errors = votes.errors(start)
+    before = BWAState(start, np.zeros(n_classes), np.zeros_like(errors), errors, nothing)
+    return settle(step, before, n_iter=n_iter, tol=tol)
+
+
+def _prior_rate(
+    votes: Judgements, plain: Float[np.ndarray, "item cls"], strength: float
+) -> Float[np.ndarray, " cls"]:
+    """Second parameter of the prior of precisions (b), per class."""
+    variance = votes.per_task @ (plain * (1.0 - plain)) / votes.per_task.sum()
+    correction = 4.0 * (1.0 - 1.0 / plain.shape[1])
+    return strength * np.maximum(variance * correction, LEAST_VARIANCE)
