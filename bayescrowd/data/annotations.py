@@ -256,7 +256,7 @@ class Annotations:
             raise ValueError("a class to be added is missing; expected text or a number")
         # Integers next to a missing value arrive as floats.
         wanted = [int(v) if isinstance(v, float) and v.is_integer() else v for v in wanted]
-        known = self.classes.get_indexer(pd.Index(wanted, dtype=object)) if wanted else []
+        known = self.classes.get_indexer(pd.Index(wanted, dtype=object))
         further = [value for value, place in zip(wanted, known, strict=True) if place < 0]
         if not further:
             return self
