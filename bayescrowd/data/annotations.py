@@ -10,7 +10,7 @@ are ordinary rows. A missing judgement is an absent row. `coding` turns tables i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from bayescrowd.data.coding import (
     code_matrix,
 )
 from bayescrowd.data.truth import Truth, Unchosen, known_labels, warn_of_classes, warn_of_tasks
-from bayescrowd.data.vocabulary import Where, plain
+from bayescrowd.data.vocabulary import Where, natural_key, plain, vocabulary_of
 
 __all__ = ["Annotations", "as_annotations"]
 
@@ -229,6 +229,46 @@ class Annotations:
             self.workers,
             self.classes,
         )
+
+    @validate_arguments
+    def with_classes(self, classes: Iterable[Any]) -> Annotations:
+        """The same labels with further classes, which nobody needs to have chosen.
+
+        Classes that are in natural sort order, as they are unless the user gave them another one,
+        stay in it: a further class takes its natural place, and the positions of those behind it
+        shift by one. Where the classes have an order of the user's own, they keep their positions,
+        and further classes follow in natural sort order.
+
+        Args:
+            classes: classes to be added; those that are there already change nothing.
+
+        Raises:
+            ValueError: a class is missing (None or NaN), or is written like another one.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> ann = bc.Annotations.from_matrix([["a", "c"], ["c", "c"]])
+            >>> list(ann.with_classes(["b", "a"]).classes)
+            ['a', 'b', 'c']
+        """
+        wanted = list(dict.fromkeys(plain(value) for value in classes))
+        if any(pd.isna(value) for value in wanted):
+            raise ValueError("a class to be added is missing; expected text or a number")
+        # Integers next to a missing value arrive as floats.
+        wanted = [int(v) if isinstance(v, float) and v.is_integer() else v for v in wanted]
+        known = self.classes.get_indexer(pd.Index(wanted, dtype=object))
+        further = [value for value, place in zip(wanted, known, strict=True) if place < 0]
+        if not further:
+            return self
+        old = [plain(value) for value in self.classes]
+        is_natural = old == sorted(old, key=natural_key)
+        further.sort(key=natural_key)
+        new = sorted(old + further, key=natural_key) if is_natural else old + further
+        vocabulary = vocabulary_of(new, "class")
+        # Natural order and the user's order both keep the old classes in their sequence, so that
+        # rows stay sorted.
+        place_of = vocabulary.get_indexer(self.classes).astype(np.int32)
+        return replace(self, label_codes=_freeze(place_of[self.label_codes]), classes=vocabulary)
 
     def code_truth(
         self, truth: Truth, name: str = "gold", *, unchosen: Unchosen = "left out"

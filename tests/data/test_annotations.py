@@ -788,3 +788,46 @@ def test_nul_characters_are_refused(library):
     frame = library({"task": ["3", "3\0"], "worker": ["a", "b"], "label": ["x", "y"]})
     with pytest.raises(ValueError, match=r"row 2, column 'task': '3\\x00' holds a NUL character"):
         Annotations.from_frame(frame)
+
+
+@pytest.mark.parametrize(
+    ("classes", "further", "expected"),
+    [
+        (None, ["b"], ["a", "b", "c"]),
+        (None, ["d", "A10", "A9"], ["a", "A9", "A10", "c", "d"]),
+        (["c", "a"], ["d", "b"], ["c", "a", "b", "d"]),  # the user's order stays
+        (None, ["b", "c", "b"], ["a", "b", "c"]),
+        (None, [7], [7, "a", "c"]),
+    ],
+)
+def test_with_classes_takes_their_natural_place(classes, further, expected):
+    ann = Annotations.from_frame(labelled(["a", "c", "c", "c"]), classes=classes)
+    wider = ann.with_classes(further)
+    assert list(wider.classes) == expected
+    pd.testing.assert_frame_equal(wider.to_frame(), ann.to_frame(), check_dtype=False)
+    # As if the classes had been declared from the beginning.
+    declared = Annotations.from_frame(ann.to_frame(), classes=expected)
+    np.testing.assert_array_equal(wider.label_codes, declared.label_codes)
+    np.testing.assert_array_equal(wider.votes, declared.votes)
+    assert wider.label_codes.dtype == np.int32
+    assert not wider.label_codes.flags.writeable
+
+
+def test_with_classes_that_are_there_changes_nothing():
+    ann = Annotations.from_frame(labelled([1, 2, 2, 3]))
+    assert ann.with_classes([2, 1.0]) is ann
+    assert ann.with_classes([]) is ann
+
+
+def test_with_classes_reads_whole_floats_as_integers():
+    wider = Annotations.from_frame(labelled([1, 3, 3, 3])).with_classes([2.0, 10.0])
+    assert wider.classes.tolist() == [1, 2, 3, 10]
+    assert wider.classes.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("further", "message"), [(["3"], "written alike"), ([None], "missing"), ([np.nan], "missing")]
+)
+def test_with_classes_refuses_what_cannot_be_told_apart(further, message):
+    with pytest.raises(ValueError, match=message):
+        Annotations.from_frame(labelled([1, 3, 3, 3])).with_classes(further)

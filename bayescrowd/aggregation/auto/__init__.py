@@ -3,5 +3,6 @@
 * `held_out_scores`: how well models predict labels of tasks that they have not seen.
 * `rater_bootstrap`: fits under random weights of the raters, and how far they disagree.
 * `pool`: the models that are averaged, and their weights.
+* `gold_tilt`: how a few gold labels correct the answer, on `gold_regression`.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """
