@@ -59,7 +59,7 @@ ALONE = "alone"
 @validate_arguments
 def panel(
     n_tasks: Count,
-    n_judges: Count,
+    n_workers: Count,
     n_classes: Annotated[int, Whole(2)] = 2,
     *,
     clusters: Sequence[Annotated[int, Whole(2)]] = (),
@@ -83,7 +83,7 @@ def panel(
 
     Args:
         n_tasks: number of tasks, with ids 0, 1, ...
-        n_judges: number of judges, with ids 0, 1, ...; if `swapped`, each is two raters.
+        n_workers: number of judges, with ids 0, 1, ...; if `swapped`, each is two raters.
         n_classes: number of classes, labelled 0, 1, ...
         clusters: sizes of the clusters. The first judges form the first cluster, the next ones the
             second, and so on; the judges that remain are alone.
@@ -128,16 +128,16 @@ def panel(
         ['judge0/plain', 'judge0/swap']
     """
     n_orders = 2 if swapped else 1
-    design = make_design(n_tasks, n_orders * n_judges, labels_per_task, density, mask, activity)
-    cluster = _cluster_of_judge(clusters, n_judges)
+    design = make_design(n_tasks, n_orders * n_workers, labels_per_task, density, mask, activity)
+    cluster = _cluster_of_judge(clusters, n_workers)
     streams = split_streams(seed)
-    own = _matrices(confusions, accuracy, concentration, n_judges, n_classes, streams.worker)
+    own = _matrices(confusions, accuracy, concentration, n_workers, n_classes, streams.worker)
     sources = _with_clusters(
-        _Sources(own, _per_judge("pull", pull, n_judges)), cluster, len(clusters)
+        _Sources(own, _per_judge("pull", pull, n_workers)), cluster, len(clusters)
     )
-    copies = np.where(cluster < 0, 0.0, _per_judge("copying", copying, n_judges))
+    copies = np.where(cluster < 0, 0.0, _per_judge("copying", copying, n_workers))
     shares = _per_class("misleading", misleading, n_classes)
-    bias = np.repeat(_per_judge("position_bias", position_bias, n_judges, low=-1), n_orders)
+    bias = np.repeat(_per_judge("position_bias", position_bias, n_workers, low=-1), n_orders)
     favourite = _favourites(bias, n_orders, n_classes)
     prior = prevalence_of(prevalence, n_classes)
     truth = streams.truth.choice(n_classes, n_tasks, p=prior)
@@ -165,7 +165,7 @@ def panel(
         worker,
         label,
         pd.RangeIndex(n_tasks, name="task"),
-        _rater_ids(n_judges, swapped),
+        _rater_ids(n_workers, swapped),
         pd.RangeIndex(n_classes, name="class"),
     )
     return Dataset(
@@ -290,7 +290,7 @@ def _cluster_of_judge(sizes: Sequence[int], n_judges: int) -> Int[np.ndarray, " 
     if n_members > n_judges:
         raise ValueError(
             f"clusters={list(sizes)} have {n_members} judges in all; expected at most {n_judges} "
-            "(n_judges)"
+            "(n_workers)"
         )
     cluster = np.full(n_judges, -1)
     cluster[:n_members] = np.repeat(np.arange(len(sizes)), list(sizes))
