@@ -9,7 +9,7 @@ judges of a panel, such as language models, break that in four ways, and `panel`
   towards one wrong class, the lure: a verdict is formed as if the lure were the true class, with
   probability `pull`. With a pull above one half, most judges err together.
 - **Hard tasks.** On a hard task, every verdict is a uniform guess.
-- **Position bias.** Instead of its verdict, a judge names the class in its preferred position.
+- **Position bias.** Instead of its verdict, a judge names the class that it is shown first.
   With `swapped=True` each judge labels the tasks in both orders, as the raters 'judge0/plain' and
   'judge0/swap', which share the judge's verdict and see the classes in opposite orders.
 
@@ -67,7 +67,7 @@ def panel(
     misleading: Fraction | Vector = 0.0,
     pull: Fraction | Vector = 0.8,
     hard: Fraction = 0.0,
-    position_bias: Annotated[float, Real(-1, 1)] | Vector = 0.0,
+    position_bias: Fraction | Vector = 0.0,
     swapped: bool = False,
     labels_per_task: Count | None = None,
     density: Fraction | Vector | None = None,
@@ -96,8 +96,8 @@ def panel(
         hard: fraction of the tasks that are hard. A task is hard or misleading, never both:
             `misleading` is a fraction of the tasks that are not hard.
         position_bias: probability that a rater names the class in the first position without
-            judging, or the class in the last position if negative: one number, or one per judge.
-            The classes are shown in their order, and in the opposite order to '/swap' raters.
+            judging: one number, or one per judge. The classes are shown in their order, and to
+            '/swap' raters in the opposite order.
         swapped: whether each judge labels in both orders, as two raters.
         labels_per_task: number of different raters per task, as for `crowd`.
         density: probability that a rater labels a task, as for `crowd`: 0.9 leaves out a tenth.
@@ -137,8 +137,9 @@ def panel(
     )
     copies = np.where(cluster < 0, 0.0, _per_judge("copying", copying, n_workers))
     shares = _per_class("misleading", misleading, n_classes)
-    bias = np.repeat(_per_judge("position_bias", position_bias, n_workers, low=-1), n_orders)
-    favourite = _favourites(bias, n_orders, n_classes)
+    bias = np.repeat(_per_judge("position_bias", position_bias, n_workers), n_orders)
+    is_swapped = np.arange(len(bias)) % n_orders == 1
+    favourite = np.where(is_swapped, n_classes - 1, 0)
     prior = prevalence_of(prevalence, n_classes)
     truth = streams.truth.choice(n_classes, n_tasks, p=prior)
     tasks = _draw_tasks(truth, hard, shares, n_classes, streams.truth)
@@ -150,14 +151,14 @@ def panel(
     worker = np.concatenate([block[1] for block in blocks])
     judge = worker // n_orders
     verdict = _verdicts(task, judge, cluster, copies, tasks, sources, streams.label)
-    is_biased = streams.label.random(len(task)) < np.abs(bias)[worker]
+    is_biased = streams.label.random(len(task)) < bias[worker]
     label = np.where(is_biased, favourite[worker], verdict).astype(np.int32)
     for column in (task, worker, label):
         column.flags.writeable = False
 
     marginal = _marginal_confusions(sources, cluster, copies, hard, shares)
     marginal = np.repeat(marginal, n_orders, axis=0)
-    weight = np.abs(bias)[:, None, None]
+    weight = bias[:, None, None]
     marginal = (1 - weight) * marginal + weight * np.eye(n_classes)[favourite][:, None, :]
     kinds = np.array([ALONE if g < 0 else f"cluster {g}" for g in cluster])
     annotations = Annotations(  # in order and within the vocabularies by construction
@@ -313,14 +314,6 @@ def _matrices(
     return one_coin_confusions(right, n_classes)
 
 
-def _favourites(
-    bias: Float[np.ndarray, " worker"], n_orders: int, n_classes: int
-) -> Int[np.ndarray, " worker"]:
-    """The class in each rater's preferred position."""
-    is_swapped = np.arange(len(bias)) % n_orders == 1
-    return np.where((bias >= 0) != is_swapped, 0, n_classes - 1)
-
-
 def _rater_ids(n_judges: int, swapped: bool) -> pd.Index:
     if not swapped:
         return pd.RangeIndex(n_judges, name="worker")
@@ -328,12 +321,10 @@ def _rater_ids(n_judges: int, swapped: bool) -> pd.Index:
     return pd.Index(names, name="worker")
 
 
-def _per_judge(
-    name: str, value: float | Vector, n_judges: int, low: float = 0
-) -> Float[np.ndarray, " judge"]:
+def _per_judge(name: str, value: float | Vector, n_judges: int) -> Float[np.ndarray, " judge"]:
     if isinstance(value, int | float | np.number):
         return np.full(n_judges, float(value))
-    return bounded_vector(name, value, n_judges, "judge", low=low, high=1)
+    return bounded_vector(name, value, n_judges, "judge", low=0, high=1)
 
 
 def _per_class(name: str, value: float | Vector, n_classes: int) -> Float[np.ndarray, " cls"]:

@@ -54,14 +54,15 @@ def test_tasks_that_mislead_certainly_make_all_err_together() -> None:
 
 
 def test_full_position_bias_names_the_position() -> None:
-    data = simulate.panel(20, 2, 3, position_bias=[1.0, -1.0], swapped=True)
+    data = simulate.panel(20, 2, 3, position_bias=[1.0, 0.0], accuracy=[1.0] * 2, swapped=True)
     assert data.annotations.workers.to_list() == [
         "judge0/plain",
         "judge0/swap",
         "judge1/plain",
         "judge1/swap",
     ]
-    assert (wide(data) == [0, 2, 2, 0]).all()
+    assert (wide(data)[:, :2] == [0, 2]).all()
+    assert (wide(data)[:, 2:] == data.truth.to_numpy()[:, None]).all()
 
 
 # Closed form
@@ -127,7 +128,7 @@ def test_labels_follow_the_parameters() -> None:
         misleading=[0.3, 0.1, 0.0],
         pull=[0.9, 0.5, 0.2, 0.7],
         hard=0.2,
-        position_bias=[0.2, -0.1, 0.0, 0.3],
+        position_bias=[0.2, 0.1, 0.0, 0.3],
         swapped=True,
         density=0.6,
         prevalence=[0.5, 0.3, 0.2],
@@ -177,7 +178,7 @@ def test_codes_are_in_order_and_unique() -> None:
         ({"clusters": [1]}, "clusters"),
         ({"copying": [0.5, 0.5]}, "copying"),
         ({"misleading": [0.1, 0.1, 0.1]}, "misleading"),
-        ({"position_bias": -1.5}, "position_bias"),
+        ({"position_bias": -0.5}, "position_bias"),
         ({"density": 0.0}, "leaves no judged pair"),
         ({"mask": np.ones((10, 5), bool)}, "mask has shape"),
     ],
