@@ -21,6 +21,7 @@ from bayescrowd.data.annotations import Annotations
 __all__ = [
     "Fingerprints",
     "fingerprints",
+    "mix_bits",
     "sampled_tasks",
     "task_fingerprints",
     "task_folds",
@@ -92,28 +93,28 @@ def fingerprints(
         fixed: class of tasks whose truth is known, -1 elsewhere.
         n_rounds: number of rounds of refinement.
     """
-    of_class = _mix(np.bincount(ann.label_codes, minlength=ann.n_classes).astype(np.uint64))
+    of_class = mix_bits(np.bincount(ann.label_codes, minlength=ann.n_classes).astype(np.uint64))
     pair = ann.worker_codes.astype(np.int64) * ann.n_classes + ann.label_codes
     n_given = np.bincount(pair, minlength=ann.n_workers * ann.n_classes)
     used = np.flatnonzero(n_given)
     worker, label = np.divmod(used, ann.n_classes)
-    habit = _mix(n_given[used].astype(np.uint64) ^ of_class[label])
-    of_worker = _mix(_sums(habit, worker, ann.n_workers))
+    habit = mix_bits(n_given[used].astype(np.uint64) ^ of_class[label])
+    of_worker = mix_bits(_sums(habit, worker, ann.n_workers))
     # An answer to a task is a class together with the workers who gave it.
     key = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
     keys, answer = np.unique(key, return_inverse=True)
     task_of_answer, class_of_answer = np.divmod(keys, ann.n_classes)
     for n_done in range(n_rounds + 1):
-        givers = _sums(_mix(of_worker)[ann.worker_codes], answer, len(keys))
-        of_answer = _mix(givers + of_class[class_of_answer])
+        givers = _sums(mix_bits(of_worker)[ann.worker_codes], answer, len(keys))
+        of_answer = mix_bits(givers + of_class[class_of_answer])
         of_task = _sums(of_answer, task_of_answer, ann.n_tasks)
         if fixed is not None:
-            of_task = of_task + np.where(fixed >= 0, _mix(~of_class)[fixed], np.uint64(0))
-        of_task = _mix(of_task)
+            of_task = of_task + np.where(fixed >= 0, mix_bits(~of_class)[fixed], np.uint64(0))
+        of_task = mix_bits(of_task)
         if n_done < n_rounds:
-            of_label = _mix(of_task[ann.task_codes] + of_answer[answer])
-            of_worker = _mix(_sums(of_label, ann.worker_codes, ann.n_workers))
-            of_class = _mix(_sums(of_label, ann.label_codes, ann.n_classes))
+            of_label = mix_bits(of_task[ann.task_codes] + of_answer[answer])
+            of_worker = mix_bits(_sums(of_label, ann.worker_codes, ann.n_workers))
+            of_class = mix_bits(_sums(of_label, ann.label_codes, ann.n_classes))
     return Fingerprints(of_task, of_worker, of_class)
 
 
@@ -124,7 +125,7 @@ def worker_contents(ann: Annotations) -> UInt64[np.ndarray, " worker"]:
     """
     pair = ann.task_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
-    return _sums(_mix(pair), ann.worker_codes, ann.n_workers)
+    return _sums(mix_bits(pair), ann.worker_codes, ann.n_workers)
 
 
 def _order_labelled(
@@ -133,7 +134,7 @@ def _order_labelled(
     # Where symmetric tasks have the same fingerprint, those with the same labels stay together.
     pair = ann.worker_codes.astype(np.uint64) * np.uint64(ann.n_classes)
     pair += ann.label_codes.astype(np.uint64)
-    order = np.lexsort((_sums(_mix(pair), ann.task_codes, ann.n_tasks), of_task))
+    order = np.lexsort((_sums(mix_bits(pair), ann.task_codes, ann.n_tasks), of_task))
     return order[ann.labels_per_task[order] > 0]
 
 
@@ -147,7 +148,7 @@ def _sums(
     return running[ends[1:]] - running[ends[:-1]]
 
 
-def _mix(values: UInt64[np.ndarray, " value"]) -> UInt64[np.ndarray, " value"]:
+def mix_bits(values: UInt64[np.ndarray, " value"]) -> UInt64[np.ndarray, " value"]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): each bit depends on all."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -1,6 +1,7 @@
 """The default: an average of models, weighted by how well they predict held-out labels.
 
 * `held_out_scores`: how well models predict labels of tasks that they have not seen.
+* `rater_bootstrap`: fits under random weights of the raters, and how far they disagree.
 * `pool`: the models that are averaged, and their weights.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """

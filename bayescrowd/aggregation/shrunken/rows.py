@@ -59,6 +59,7 @@ def fit_rows(
     prior: ClassPrior,
     n_iter: int,
     tol: float,
+    worker_weights: Float[np.ndarray, " worker"] | None = None,
 ) -> Fit:
     """Run EM from a posterior.
 
@@ -70,6 +71,8 @@ def fit_rows(
         prior: the prior of the classes.
         n_iter: largest number of iterations, at least 1.
         tol: stop when every P(state | labels) changes by less than this; 0 runs all iterations.
+        worker_weights: how often the evidence of each worker's labels counts while EM iterates; the
+            posterior that is returned counts every label once. None for once throughout.
     """
     class_shares = _class_shares(pairs, prior)
     before, after = start, np.empty_like(start)
@@ -84,6 +87,8 @@ def fit_rows(
         base = model.base(pairs, counts, base)
         log_prior = _log_prior(sweep.class_counts, class_shares, pairs.n_classes)
         table = log_rows(base, counts, totals, pairs.worker, pairs.label)
+        if worker_weights is not None:
+            table *= worker_weights[pairs.worker][:, None]
         sweep = labels.sweep(EMEstimate(pairs.with_truth(table), log_prior, 0.0, None), after)
         change = float(np.abs(after - before).max())
         before, after = after, (np.empty_like(start) if before is start else before)
@@ -91,6 +96,9 @@ def fit_rows(
 
     course = settle(step, None, n_iter=n_iter, tol=tol)
     assert course.state is not None  # one iteration at least
+    if worker_weights is not None:
+        table = log_rows(course.state, counts, totals, pairs.worker, pairs.label)
+        labels.sweep(EMEstimate(pairs.with_truth(table), log_prior, 0.0, None), before)
     return Fit(course.state, counts, totals, log_prior, before, course.trace, course.converged)
 
 
