@@ -14,7 +14,8 @@ With e_ij = 1 where worker j judged task i, and N_j judgements of worker j, an i
 
 Both lines maximise one objective, the log density of z and of log v given the votes,
 
-    sum_j (a + N_j) / 2 log v_j - v_j / 2 (b + sum_i e_ij (z_i - y_ij)^2) - lambda / 2 sum_i (z_i - mu)^2,
+    sum_j (a + N_j) / 2 log v_j - v_j / 2 (b + sum_i e_ij (z_i - y_ij)^2)
+    - lambda / 2 sum_i (z_i - mu)^2,
 
 so that it never falls. It starts from vote shares. The constants are the authors': lambda = 1,
 a = 15, and b / a = 4 (1 - 1/K) times the mean over judgements of z (1 - z) under vote shares, which

@@ -62,6 +62,9 @@ RIGHT, WRONG = 4.0, 1.0
 LEAST_CLASS_PRIOR = 0.01
 """Least parameter of the prior of a class (alpha), for classes that nobody chose."""
 
+EMPTY = 1e-10
+"""A subtype with fewer expected tasks than this is empty."""
+
 GROUP_ENTRIES = 1 << 25
 """Starts run side by side as long as a table of (tasks + pairs) x states has fewer entries."""
 
@@ -77,12 +80,10 @@ class SubtypeFits(NamedTuple):
     """Evidence lower bound of each start after each of its iterations."""
     converged: Bool[np.ndarray, " start"]
     """Whether the start settled."""
-    counts: Float[np.ndarray, "symbol start subtype cls"]
-    """Expected number of labels of each pair of a worker and a label, by state."""
-    state_counts: Float[np.ndarray, "start subtype cls"]
-    """Expected number of tasks of each state."""
-    class_prior: Float[np.ndarray, " cls"]
-    """Parameters of the prior of classes (alpha)."""
+    seen: Float[np.ndarray, "start symbol cls"]
+    """P(label | class) of the pairs of a worker and a label that occur, the mean over subtypes."""
+    scale: Float[np.ndarray, "start worker cls"]
+    """Factor of the prior's rows at labels that a worker has not given, the mean over subtypes."""
 
 
 class EBCC(Aggregator):
@@ -141,7 +142,7 @@ class EBCC(Aggregator):
         best = int(np.argmax(fits.bounds))
         kept = np.array([best]) if self.combine == "best" else np.arange(self.n_starts)
         self.bounds_ = fits.bounds
-        return _describe(fits, kept, best, pairs)
+        return _describe(fits, kept, best, ann, pairs)
 
 
 def ebcc_posteriors(
@@ -185,32 +186,25 @@ def ebcc_posteriors(
         np.concatenate([part.bounds for part in parts]),
         [trace for part in parts for trace in part.traces],
         np.concatenate([part.converged for part in parts]),
-        np.concatenate([part.counts for part in parts], axis=1),
-        np.concatenate([part.state_counts for part in parts]),
-        parts[0].class_prior,
+        np.concatenate([part.seen for part in parts]),
+        np.concatenate([part.scale for part in parts]),
     )
 
 
 def _describe(
-    fits: SubtypeFits, kept: Int[np.ndarray, " kept"], best: int, pairs: WorkerLabelPairs
+    fits: SubtypeFits,
+    kept: Int[np.ndarray, " kept"],
+    best: int,
+    ann: Annotations,
+    pairs: WorkerLabelPairs,
 ) -> Aggregation:
-    """The mean over the starts that are kept, with rows that are means over subtypes."""
+    """The mean over the starts that are kept."""
     beta = row_prior(pairs.n_classes, RIGHT, WRONG)
-    total = beta.sum(axis=1)
-    weights = SUBTYPE_CONCENTRATION / fits.state_counts.shape[1] + fits.state_counts[kept]
-    weights /= len(kept) * weights.sum(axis=1, keepdims=True)
-    seen = np.zeros((len(pairs), pairs.n_classes))
-    scale = np.zeros((pairs.n_workers, pairs.n_classes))
-    for start, weight in zip(kept, weights, strict=True):
-        for subtype in range(len(weight)):
-            counts = fits.counts[:, start, subtype]
-            share = weight[subtype] / (total + pairs.by_worker(counts))
-            seen += (beta.T[pairs.label] + counts) * share[pairs.worker]
-            scale += total * share
-    base = beta / total[:, None]
+    base = beta / beta.sum(axis=1, keepdims=True)
+    seen, scale = fits.seen[kept].mean(axis=0), fits.scale[kept].mean(axis=0)
     stranger = mean_rows_of_workers(pairs, seen, scale, base)
     posterior = fits.posteriors[kept].mean(axis=0)
-    priors = fits.class_prior + posterior.sum(axis=0)
+    priors = _class_prior(vote_shares(ann, pairs.fixed)) + posterior.sum(axis=0)
     priors /= priors.sum()
     labels = pairs.labels()
     plain = EMEstimate(np.log(seen), floored_log(priors), 0.0, None)
@@ -227,7 +221,12 @@ def _describe(
 
 
 class _Group:
-    """Starts that run side by side; states are ordered by start, subtype and class."""
+    """Starts that run side by side; states are ordered by start, subtype and class.
+
+    Most subtypes become empty after a few iterations. The empty subtypes of a class have the same
+    distributions, and so the same responsibilities: one state stands for all of them, the last
+    subtype, whose multiplicity is their number.
+    """
 
     def __init__(
         self,
@@ -237,18 +236,17 @@ class _Group:
         r: Float[np.ndarray, "item start subtype cls"],
     ) -> None:
         self.ann, self.pairs = ann, pairs
+        self.alpha = _class_prior(shares)
         self.beta = row_prior(pairs.n_classes, RIGHT, WRONG)
         self.known = np.flatnonzero(pairs.fixed >= 0)
-        self.alpha = np.maximum(shares.sum(axis=0), LEAST_CLASS_PRIOR)
         n_starts, self.n_subtypes = r.shape[1:3]
-        self.active = np.arange(n_starts)
+        self.r, self.active = r, np.arange(n_starts)
+        self.labels = self._incidence()
         self.posteriors = np.repeat(shares[None], n_starts, axis=0)
         self.traces: list[list[float]] = [[] for _ in range(n_starts)]
         self.converged = np.zeros(n_starts, dtype=bool)
-        self.r = r
-        self.labels = self._incidence()
-        self.counts = np.empty((len(pairs), *r.shape[1:]))
-        self.state_counts = np.empty(r.shape[1:])
+        self.seen = np.empty((n_starts, len(pairs), pairs.n_classes))
+        self.scale = np.empty((n_starts, pairs.n_workers, pairs.n_classes))
 
     def run(self, n_iter: int, tol: float) -> SubtypeFits:
         """Iterate until all starts have settled."""
@@ -259,42 +257,61 @@ class _Group:
             np.array([trace[-1] for trace in self.traces]),
             [np.array(trace) for trace in self.traces],
             self.converged,
-            self.counts,
-            self.state_counts,
-            self.alpha,
+            self.seen,
+            self.scale,
         )
 
     def _step(self, tol: float) -> Step[None]:
         """Update the parameters of the active starts, then the distributions of their tasks."""
-        n_active, n_classes = len(self.active), self.pairs.n_classes
+        self._merge_empty()
         estimate, divergence = self._parameters()
-        self.r = self.labels.scores(estimate).reshape(self.r.shape)
+        r = self.labels.scores(estimate).reshape(self.r.shape)
         if len(self.known):
-            other = self.pairs.fixed[self.known, None] != np.arange(n_classes)
-            self.r[self.known] += np.where(other, -np.inf, 0.0)[:, None, None]
-        log_evidence = _normalise(self.r.reshape(len(self.r), n_active, -1))
-        posteriors = self.r.sum(axis=2).transpose(1, 0, 2)
+            other = self.pairs.fixed[self.known, None] != np.arange(self.pairs.n_classes)
+            r[self.known] += np.where(other, -np.inf, 0.0)[:, None, None]
+        log_evidence = _normalise(r.reshape(len(r), len(self.active), -1))
+        self.r = r
+        posteriors = _sum_subtypes(r).transpose(1, 0, 2)
         change = np.abs(posteriors - self.posteriors[self.active]).max(axis=(1, 2))
         self.posteriors[self.active] = posteriors
         for start, bound in zip(self.active, log_evidence - divergence, strict=True):
             self.traces[start].append(float(bound))
         best = max(trace[-1] for trace in self.traces)
-        if tol > 0 and (change < tol).any():
-            settled = np.flatnonzero(change < tol)
-            self.converged[self.active[settled]] = True
-            if len(settled) < n_active:
-                self._keep(settled)
-                self._drop(settled)
+        settled = np.flatnonzero(change < tol)
+        self.converged[self.active[settled]] = True
+        if 0 < len(settled) < len(self.active):
+            self._keep(settled)
+            self._drop(settled)
         return Step(None, best, float(change.max()))
 
     def _parameters(self) -> tuple[EMEstimate, Float[np.ndarray, " active"]]:
         """The table of the next E-step, and the divergence of all parameters from their priors."""
-        pairs, flat = self.pairs, self.r.reshape(len(self.r), -1)
-        found = dirichlet_rows(pairs, self.labels.counts(flat), self.beta)
-        state_counts = flat.sum(axis=0).reshape(self.r.shape[1:])
-        log_prior, divergence = _state_priors(state_counts, self.alpha)
-        divergence += found.divergence.reshape(len(self.active), -1).sum(axis=1)
+        shape, alike = self.r.shape[1:], self._multiplicity
+        flat = self.r.reshape(len(self.r), -1)
+        repeats = np.broadcast_to(alike[:, None], shape).reshape(-1)
+        found = dirichlet_rows(self.pairs, self.labels.counts(flat) / repeats, self.beta)
+        state_counts = flat.sum(axis=0).reshape(shape)
+        log_prior, divergence = _state_priors(state_counts, alike, self.alpha)
+        divergence += (found.divergence * repeats).reshape(len(self.active), -1).sum(axis=1)
         return EMEstimate(found.log_rows, log_prior.reshape(-1), 0.0, None), divergence
+
+    @property
+    def _multiplicity(self) -> Float[np.ndarray, " subtype"]:
+        """Number of subtypes that each state stands for."""
+        n_states = self.r.shape[2]
+        return np.append(np.ones(n_states - 1), self.n_subtypes - n_states + 1.0)
+
+    def _merge_empty(self) -> None:
+        """Let one state stand for the empty subtypes of each class."""
+        state_counts = self.r.sum(axis=0)
+        n_needed = 1 + int((state_counts > EMPTY).sum(axis=1).max())
+        if n_needed >= self.r.shape[2]:
+            return
+        order = np.argsort(-state_counts, axis=1, kind="stable")
+        r = np.take_along_axis(self.r, order[None], axis=2)
+        last = _sum_subtypes(r[:, :, n_needed - 1 :])[:, :, None]
+        self.r = np.concatenate([r[:, :, : n_needed - 1], last], axis=2)
+        self.labels = self._incidence()
 
     def _incidence(self) -> Incidence:
         """The labels as tasks x pairs, for the states of the active starts."""
@@ -306,17 +323,24 @@ class _Group:
         )
 
     def _keep(self, places: Int[np.ndarray, " some"]) -> None:
-        """Record the counts of some of the active starts."""
-        r = self.r[:, places]
-        starts = self.active[places]
-        counts = self.labels.counts(r.reshape(len(r), -1))
-        self.counts[:, starts] = counts.reshape(len(self.pairs), *r.shape[1:])
-        self.state_counts[starts] = r.sum(axis=0)
+        """Record the mean rows of some of the active starts: sums over subtypes of P(m | k) v."""
+        pairs, alike = self.pairs, self._multiplicity[:, None]
+        r, total = self.r[:, places], self.beta.sum(axis=1)
+        counts = self.labels.counts(r.reshape(len(r), -1)).reshape(len(pairs), *r.shape[1:])
+        weights = SUBTYPE_CONCENTRATION / self.n_subtypes * alike + r.sum(axis=0)
+        weights /= weights.sum(axis=1, keepdims=True)
+        given = pairs.by_worker(counts.reshape(len(pairs), -1)).reshape(-1, *r.shape[1:])
+        share = weights / (total + given / alike)
+        seen = _sum_subtypes(
+            (self.beta.T[pairs.label, None, None] + counts / alike) * share[pairs.worker]
+        )
+        self.seen[self.active[places]] = seen.transpose(1, 0, 2)
+        self.scale[self.active[places]] = total * _sum_subtypes(share).transpose(1, 0, 2)
 
     def _drop(self, places: Int[np.ndarray, " some"]) -> None:
         """Go on without some of the active starts."""
         self.active = np.delete(self.active, places)
-        self.r = np.ascontiguousarray(np.delete(self.r, places, axis=1))
+        self.r = np.delete(self.r, places, axis=1)
         self.labels = self._incidence()
 
 
@@ -351,28 +375,57 @@ def _random_starts(
     return np.ascontiguousarray(draws.transpose(0, 2, 3, 1))
 
 
+def _class_prior(shares: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, " cls"]:
+    """Parameters of the prior of classes (alpha)."""
+    return np.maximum(shares.sum(axis=0), LEAST_CLASS_PRIOR)
+
+
 def _state_priors(
-    state_counts: Float[np.ndarray, "start subtype cls"], alpha: Float[np.ndarray, " cls"]
+    state_counts: Float[np.ndarray, "start subtype cls"],
+    alike: Float[np.ndarray, " subtype"],
+    alpha: Float[np.ndarray, " cls"],
 ) -> tuple[Float[np.ndarray, "start subtype cls"], Float[np.ndarray, " start"]]:
-    """Expected log P(subtype, class), and the divergence of tau and pi from their priors."""
-    a = SUBTYPE_CONCENTRATION / state_counts.shape[1]
-    eta, class_counts = a + state_counts, state_counts.sum(axis=1)
-    eta_total, nu = eta.sum(axis=1), alpha + class_counts
+    """Log weights of states, and the divergence of tau and pi from their priors.
+
+    Args:
+        state_counts: expected number of tasks of each state.
+        alike: number of subtypes that a state stands for.
+        alpha: parameters of the prior of classes.
+    """
+    repeats = alike[:, None]
+    a = SUBTYPE_CONCENTRATION / alike.sum()
+    eta, class_counts = a + state_counts / repeats, state_counts.sum(axis=1)
+    eta_total, nu = SUBTYPE_CONCENTRATION + class_counts, alpha + class_counts
     log_pi = digamma(eta) - digamma(eta_total)[:, None]
     log_tau = digamma(nu) - digamma(nu.sum(axis=1, keepdims=True))
     divergence = (state_counts * log_pi).sum(axis=(1, 2)) + (class_counts * log_tau).sum(axis=1)
     divergence += (gammaln(eta_total) - gammaln(SUBTYPE_CONCENTRATION)).sum(axis=1)
-    divergence -= (gammaln(eta) - gammaln(a)).sum(axis=(1, 2))
+    divergence -= (repeats * (gammaln(eta) - gammaln(a))).sum(axis=(1, 2))
     divergence += gammaln(nu.sum(axis=1)) - gammaln(alpha.sum())
     divergence -= (gammaln(nu) - gammaln(alpha)).sum(axis=1)
-    return log_pi + log_tau[:, None], divergence
+    return log_pi + log_tau[:, None] + np.log(repeats), divergence
 
 
 def _normalise(scores: Float[np.ndarray, "item start state"]) -> Float[np.ndarray, " start"]:
     """Softmax over states in place; return the sums over tasks of the log normalisers."""
-    largest = scores.max(axis=2)
+    # A loop over the few states: reductions along short axes take several times as long.
+    largest = scores[:, :, 0].copy()
+    for state in range(1, scores.shape[2]):
+        np.maximum(largest, scores[:, :, state], out=largest)
     scores -= largest[:, :, None]
     np.exp(scores, out=scores)
-    total = scores.sum(axis=2)
+    total = scores[:, :, 0].copy()
+    for state in range(1, scores.shape[2]):
+        total += scores[:, :, state]
     scores /= total[:, :, None]
     return largest.sum(axis=0) + np.log(total).sum(axis=0)
+
+
+def _sum_subtypes(
+    values: Float[np.ndarray, "row start subtype cls"],
+) -> Float[np.ndarray, "row start cls"]:
+    """Sums over subtypes, by a loop for the same reason."""
+    total = values[:, :, 0].copy()
+    for subtype in range(1, values.shape[2]):
+        total += values[:, :, subtype]
+    return total

@@ -4,7 +4,8 @@ Kim and Ghahramani 2012, 'Bayesian classifier combination' (their section 2.1), 
 algorithm of Simpson, Roberts, Psorakis and Smith 2013, 'Dynamic Bayesian combination of multiple
 imperfect classifiers' (their section 3). It is the model of Dawid and Skene with Dirichlet priors,
 
-    class of task i: z_i ~ tau, tau ~ Dirichlet(alpha);    label y_ij ~ v_jk, v_jk ~ Dirichlet(beta_k),
+    class of task i:       z_i ~ tau,      tau ~ Dirichlet(alpha)
+    label of worker j:     y_ij ~ v_jk,    v_jk ~ Dirichlet(beta_k) if z_i = k,
 
 and the parameters are integrated out instead of maximised. With q_ik = q(z_i = k), the counts
 n_jkl = sum_i q_ik [y_ij = l], and psi the digamma function, an iteration is
