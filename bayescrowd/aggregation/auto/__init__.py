@@ -3,6 +3,7 @@
 * `held_out_scores`: how well models predict labels of tasks that they have not seen.
 * `rater_bootstrap`: fits under random weights of the raters, and how far they disagree.
 * `pool`: the models that are averaged, and their weights.
+* `blend`: how the candidates are combined where raters err together.
 * `gold_tilt`: how a few gold labels correct the answer, on `gold_regression`.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """

@@ -1,80 +1,101 @@
-"""The default: an average of a small pool of models, weighted by how well they predict labels.
+"""The default: models weighted by how well they predict, kept safe where raters err together.
 
 No model is the best on every crowd, and without truth nobody can tell which is the best on this
 one: how well a model predicts held-out labels says a little about it, enough to weigh models and
-not enough to pick one. So the answer is the average
+not enough to pick one. So the models of `pool.py` are averaged, with weights by
+`held_out_scores.py`. Where raters err together, that average can be surely wrong, and others take
+part: fits under random weights of the raters, subtypes of tasks, weighted votes and, where labels
+alone cannot decide, the votes themselves. `blend.py` says how much of each, and by what.
 
-    P(class)  proportional to  ((1 - a) sum_m weight_m P_m(class) + a (share of votes))^(1 / T)
+Gold labels do not enter these fits. They correct the answer afterwards (`gold_tilt.py`), so that a
+few of them cannot turn it over.
 
-over the models of `pool.py`, with weights by `held_out_scores.py` and a = 0.03. The votes and the
-temperature T, which changes no label, temper the certainty that models reach when they take the
-errors on a task to be independent. How dependent errors are shows in the held-out labels, by how
-much better the model with hard tasks predicts them than the best model without, in standard errors:
-
-    T = 1.6 + 0.1 (z of the model with hard tasks - largest z of the others), from 1 to 2.5.
-
-Where errors are independent, as in simulated crowds, the best T is about 1.1; on public crowds it
-is 2 or more. a and the two numbers of T were chosen on the development half of
-`benchmarks/crowds.py`, by error and by log loss.
-
-On large crowds only the best models are fitted to all labels (`pool.py`): two million labels take
-three to seven times as long as one fit of Dawid–Skene.
+On large crowds only the best models are fitted to all labels (`pool.py`); random weights of the
+raters are tried on a sample of the tasks, and EBCC and BWA are left out of very large ones.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from bayescrowd.aggregation.auto.blend import (
+    UNSTABLE,
+    blend_for,
+    pool_reliance,
+    smoothed_votes,
+)
+from bayescrowd.aggregation.auto.gold_report import GoldReport, make_gold_report
+from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, fit_tilt
 from bayescrowd.aggregation.auto.held_out_scores import posterior_of_new
 from bayescrowd.aggregation.auto.pool import (
+    LARGE,
     POOL,
     TOL,
     affordable_iterations,
     fit_members,
     weigh_pool,
 )
+from bayescrowd.aggregation.auto.rater_bootstrap import Replicates, Target, bootstrap_raters
+from bayescrowd.aggregation.bwa import Judgements, weighted_average
+from bayescrowd.aggregation.dependence import Dependence, measure_dependence
+from bayescrowd.aggregation.ebcc import ebcc_posteriors
 from bayescrowd.aggregation.em import EMEstimate, floored_log
 from bayescrowd.aggregation.protocol import Gold
 from bayescrowd.aggregation.shrunken.ability import ability_rows, implied_rows
 from bayescrowd.aggregation.shrunken.aggregator import CompactAggregation, RowAggregator
 from bayescrowd.aggregation.shrunken.base import Fit, by_class, log_rows
-from bayescrowd.aggregation.votes import shares, vote_shares, with_known
+from bayescrowd.aggregation.task_sample import sampled_tasks
+from bayescrowd.aggregation.votes import leading_shares, shares, vote_shares, with_known
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Seed
-from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.truth import known_labels
 
 __all__ = ["AutoAggregator", "aggregate"]
 
-VOTE_SHARE = 0.03
-"""Weight of the votes in the answer (a)."""
+Itself = TypeVar("Itself", bound="AutoAggregator")
 
-TEMPERATURE = 1.6
-"""Temperature where models with and without hard tasks predict equally well."""
+REPLICATED = ("pooled", "difficulty")
+"""Models of the pool that are fitted under random weights of the raters."""
 
-TEMPERATURE_PER_Z = 0.1
-"""Rise of the temperature per standard error by which the model with hard tasks is better."""
+N_STARTS, N_SUBTYPES, EBCC_N_ITER, EBCC_TOL = 6, 10, 60, 1e-2
+"""Starts, subtypes, iterations and tolerance of EBCC; starts are averaged and need not settle."""
 
-TEMPERATURES = 1.0, 2.5
-"""Lowest and highest temperature."""
+VERY_LARGE = 500_000
+"""Crowds with more labels than this do without EBCC and BWA; larger crowds have fewer starts."""
+
+RELIABLE = 0.9
+"""Where the pool is relied on more than this, a large crowd is spared the other candidates."""
+
+LARGE_REPLICATES, LARGE_SAMPLE = 8, 20_000
+"""Replicates of each model on a large crowd, and labels of the sample that they are fitted to."""
+
+BUY_GOLD_DISAGREEMENT = 0.2
+"""Where the answer differs from the votes on more than this share of the tasks, gold is needed."""
+
+MUCH_CARE = 0.25
+"""From this share of the answer on, `why_` names the methods that allow for shared errors."""
 
 FEW_LABELS, MANY_LABELS = 40, 200
 """Median labels per worker below which `why_` speaks of few, and above which of many."""
 
 
 class AutoAggregator(RowAggregator):
-    """The method to start with: an average of models that needs no choice.
+    """The method to start with: models that need no choice, safe where raters err together.
 
     The models have one accuracy per worker, full, pooled or typed confusion matrices, or easy and
-    hard tasks. Each is weighted by how well it predicts labels that were held out from it.
+    hard tasks. Each is weighted by how well it predicts labels that were held out from it. Where
+    raters err together, fits under random weights of the raters, EBCC, BWA and the votes join.
 
     Args:
         n_iter: largest number of iterations of each model.
-        seed: seed of the draw that breaks ties.
+        seed: seed of the random weights and starts, and of the draw that breaks ties.
 
     Attributes:
         weights_: weight of each model in the answer, and of the votes.
@@ -83,8 +104,12 @@ class AutoAggregator(RowAggregator):
             in standard errors), weight, n_iter (iterations of the fit to all labels, 0 for a model
             that is left out) and converged (whether that fit settled, on which the average hardly
             depends).
-        temperature_: temperature of the answer's probabilities (T).
-        why_: which models the answer averages and what the crowd is like, in words.
+        temperature_: temperature of the answer's probabilities.
+        dependence_: how far raters err together: `effective_votes`, `clusters`, `instability`.
+        gold_report_: what gold labels changed, and what they say about the accuracy of the fit
+            and of each rater; None without gold.
+        worker_quality_: as for every method, with a 90 % interval of the accuracy (lower, upper).
+        why_: which models the answer averages, what the crowd is like, and what to do about it.
 
     Examples:
         >>> import bayescrowd as bc
@@ -102,17 +127,49 @@ class AutoAggregator(RowAggregator):
         self.n_iter = n_iter
         self.seed = seed
 
+    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
+        """Learn from labels.
+
+        Args:
+            data: `Annotations`, or a table with the columns task, worker and label.
+            gold: task -> label for tasks whose truth is known and may be used. A class that no
+                worker chose becomes a class.
+        """
+        ann = as_annotations(data)
+        if gold is not None:
+            known = known_labels(gold, "gold")
+            ann = ann.with_classes(known[known.index.isin(ann.tasks)])
+        return super().fit(ann, gold)
+
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
-        votes = vote_shares(ann, pairs.fixed)
-        fits = self._weighted_fits(pairs, ann, votes)
-        average = np.zeros_like(votes)
-        for name, fit in fits.items():
-            average += self._shares[name] * by_class(fit.posterior, ann.n_classes)
-        posterior = with_known(_answer(average, votes, self.temperature_), pairs.fixed)
-        self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
-        self.why_ = _why(self.scores_, ann)
+        known, pairs = pairs.fixed, WorkerLabelPairs(ann)
+        votes = smoothed_votes(ann.votes)
+        candidates = {"pool": self._pool_average(pairs, ann)}
+        replicates = self._replicate(ann, None)
+        if replicates is not None:
+            candidates["rater bootstrap"] = replicates.mean
+        instability = float("nan") if replicates is None else replicates.instability
+        blend = self._blend = blend_for(_n_raters(ann), self._gain, instability)
+        if ann.n_labels <= VERY_LARGE:
+            candidates["EBCC"] = self._subtypes(ann, pairs)
+            candidates["BWA"] = shares(weighted_average(Judgements(ann), pairs.fixed).state.z)
+        self._set_weights(candidates)
+        mixed = blend.with_votes(blend.mix(candidates), votes)
+        answer = blend.temper(mixed)
+        self.dependence_ = _dependence(ann, answer, instability)
         # The answer is tempered; workers judged by it would all look worse than they are.
-        rows = implied_rows(pairs, with_known(average, pairs.fixed))
+        judge = mixed
+        self._tilt: GoldTilt | None = None
+        self.gold_report_: GoldReport | None = None
+        posterior = answer
+        if (known >= 0).any():
+            self._tilt = fit_tilt(answer, ann, known)
+            judge = posterior = with_known(self._tilt.apply(answer, ann), known)
+            self.gold_report_ = make_gold_report(answer, posterior, ann, known, self._tilt)
+        self.why_ = _why(self.scores_, self.weights_, ann, self.dependence_, answer)
+        if self.gold_report_ is not None:
+            self.why_ += f" {self.gold_report_.summary}"
+        rows = implied_rows(pairs, judge)
         return CompactAggregation(
             posterior=posterior,
             priors=rows.posterior.mean(axis=0),
@@ -127,29 +184,76 @@ class AutoAggregator(RowAggregator):
     def _worker_rows(self, pairs: WorkerLabelPairs, found: CompactAggregation) -> SparseRows:
         return ability_rows(pairs, found)
 
-    def _weighted_fits(
-        self, pairs: WorkerLabelPairs, ann: Annotations, votes: Float[np.ndarray, "item cls"]
-    ) -> dict[str, Fit]:
-        """Fit the models that have a share in the answer, and set what is known about all."""
+    def _pool_average(
+        self, pairs: WorkerLabelPairs, ann: Annotations
+    ) -> Float[np.ndarray, "item cls"]:
+        """The average of the pool; sets what is known about its models."""
         weighed = weigh_pool(ann, pairs.fixed, n_iter=self.n_iter)
-        self.temperature_ = _temperature(weighed.scores)
-        self._shares = weighed.shares
-        carried = {member.name: self._shares.get(member.name, 0.0) for member in POOL}
-        self.weights_ = pd.Series(
-            {
-                **{name: (1 - VOTE_SHARE) * share for name, share in carried.items()},
-                "votes": VOTE_SHARE,
-            },
-            name="weight",
-        )
+        self._shares, self._gain = weighed.shares, _gain_of_hard_tasks(weighed.scores)
         n_iter = affordable_iterations(ann.n_labels, self.n_iter)
+        votes = vote_shares(ann, pairs.fixed)
         fits = fit_members(weighed.members, pairs, votes, n_iter=n_iter, tol=TOL)
         names = weighed.scores.index
         self.scores_ = weighed.scores.assign(
             n_iter=[len(fits[name].trace) if name in fits else 0 for name in names],
             converged=[name in fits and fits[name].converged for name in names],
         )
-        return fits
+        average = np.zeros_like(votes)
+        for name, fit in fits.items():
+            average += self._shares[name] * by_class(fit.posterior, ann.n_classes)
+        self._fits = {name: fit._replace(posterior=fit.posterior[:0]) for name, fit in fits.items()}
+        return average
+
+    def _replicate(self, ann: Annotations, target: Target | None) -> Replicates | None:
+        """Fits under random weights of the raters; None for a large crowd that can do without.
+
+        Args:
+            ann: the labels of the fit.
+            target: the tasks to judge; those of the fit if it is None.
+        """
+        members = [member for member in POOL if member.name in REPLICATED]
+        if ann.n_labels <= LARGE:
+            return bootstrap_raters(members, ann, target=target, seed=self.seed)
+        if pool_reliance(_n_raters(ann), self._gain) > RELIABLE:
+            return None
+        sample = ann.select_tasks(ann.tasks[sampled_tasks(ann, LARGE_SAMPLE)])
+        active = sample.labels_per_worker > 0
+        sample = sample.select_workers(sample.workers[active])
+        place = np.append(np.where(active, np.cumsum(active) - 1, -1), -1)
+        known = place[:-1] if target is None else place[target.known]
+        target = Target(ann if target is None else target.ann, known)
+        return bootstrap_raters(
+            members, sample, n_replicates=LARGE_REPLICATES, target=target, seed=self.seed
+        )
+
+    def _subtypes(self, ann: Annotations, pairs: WorkerLabelPairs) -> Float[np.ndarray, "item cls"]:
+        """EBCC, averaged over starts."""
+        fits = ebcc_posteriors(
+            ann,
+            pairs,
+            n_subtypes=N_SUBTYPES,
+            n_starts=min(N_STARTS, VERY_LARGE // ann.n_labels),
+            n_iter=EBCC_N_ITER,
+            tol=EBCC_TOL,
+            seed=self.seed,
+        )
+        return fits.posteriors.mean(axis=0)
+
+    def _set_weights(self, candidates: Iterable[str]) -> None:
+        blend = self._blend
+        present = {name: weight for name, weight in blend.weights.items() if name in candidates}
+        scale = (1 - blend.vote_weight) / sum(present.values())
+        of_pool = scale * present.pop("pool")
+        carried = {member.name: self._shares.get(member.name, 0.0) for member in POOL}
+        self.weights_ = pd.Series(
+            {
+                **{name: of_pool * share for name, share in carried.items()},
+                **{name: scale * weight for name, weight in present.items()},
+                "votes": blend.vote_weight,
+            },
+            name="weight",
+        )
+        self.temperature_ = blend.temperature
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
@@ -158,7 +262,13 @@ class AutoAggregator(RowAggregator):
         average = np.zeros((ann.n_tasks, ann.n_classes))
         for name, fit in self._fits.items():
             average += self._shares[name] * posterior_of_new(fit, pairs, new, known)
-        return _answer(average, shares(ann.votes.astype(float)), self.temperature_)
+        candidates = {"pool": average}
+        replicates = self._replicate(self._annotations, Target(ann, known))
+        if replicates is not None:
+            candidates["rater bootstrap"] = replicates.mean
+        blend = self._blend
+        answer = blend.temper(blend.with_votes(blend.mix(candidates), smoothed_votes(ann.votes)))
+        return answer if self._tilt is None else self._tilt.apply(answer, ann)
 
 
 def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator:
@@ -181,22 +291,33 @@ def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator
     return AutoAggregator(seed=seed).fit(data, gold)
 
 
-def _answer(
-    average: Float[np.ndarray, "item cls"],
-    votes: Float[np.ndarray, "item cls"],
-    temperature: float,
-) -> Float[np.ndarray, "item cls"]:
-    """The average of the models, mixed with the votes and tempered."""
-    mixed = ((1 - VOTE_SHARE) * average + VOTE_SHARE * votes) ** (1 / temperature)
-    return mixed / mixed.sum(axis=1, keepdims=True)
-
-
-def _temperature(scores: pd.DataFrame) -> float:
-    """The temperature, which rises with the evidence of held-out labels for hard tasks."""
+def _gain_of_hard_tasks(scores: pd.DataFrame) -> float:
+    """Standard errors by which the model with hard tasks predicts held-out labels better."""
     z = scores["z"]
     has_hard_tasks = np.array([member.model.n_levels > 1 for member in POOL])
-    gain = z[has_hard_tasks].max() - z[~has_hard_tasks].max()
-    return float(np.clip(TEMPERATURE + TEMPERATURE_PER_Z * gain, *TEMPERATURES))
+    return float(z[has_hard_tasks].max() - z[~has_hard_tasks].max())
+
+
+def _dependence(
+    ann: Annotations, answer: Float[np.ndarray, "item cls"], instability: float
+) -> Dependence:
+    """How far raters err together, on a sample of the tasks of a very large crowd."""
+    if ann.n_labels > VERY_LARGE:
+        tasks = sampled_tasks(ann, LARGE)
+        ann, answer = ann.select_tasks(ann.tasks[tasks]), answer[tasks]
+    return measure_dependence(ann, answer, instability=instability)
+
+
+def _n_raters(ann: Annotations) -> int:
+    return int((ann.labels_per_worker > 0).sum())
+
+
+def _disagreement(answer: Float[np.ndarray, "item cls"], ann: Annotations) -> float:
+    """Share of tasks whose label is not among those with the most votes."""
+    labelled = ann.labels_per_task > 0
+    leading = leading_shares(ann.votes[labelled].astype(float))
+    label = answer[labelled].argmax(axis=1)
+    return float((leading[np.arange(len(label)), label] == 0).mean())
 
 
 def _log_likelihood(pairs: WorkerLabelPairs, rows: Fit) -> float:
@@ -210,7 +331,42 @@ def _log_likelihood(pairs: WorkerLabelPairs, rows: Fit) -> float:
     return sweep.log_likelihood
 
 
-def _why(scores: pd.DataFrame, ann: Annotations) -> str:
+def _why(
+    scores: pd.DataFrame,
+    weights: pd.Series,
+    ann: Annotations,
+    dependence: Dependence,
+    answer: Float[np.ndarray, "item cls"],
+) -> str:
+    """What the answer rests on, how far raters err together, and what to do about it."""
+    sentences = [_why_models(scores, ann), dependence.summary]
+    careful = weights.drop([member.name for member in POOL] + ["votes"]).sum()
+    if careful > MUCH_CARE:
+        sentences.append(
+            f"Raters seem to err together: {careful:.0%} of the answer comes from methods that "
+            "allow for it (fits under other weights of the raters, EBCC, BWA)."
+        )
+    disagreement, gold = _disagreement(answer, ann), False
+    if dependence.instability > UNSTABLE:
+        gold = True
+        sentences.append(
+            "Fits under other weights of the raters contradict each other (instability "
+            f"{dependence.instability:.2f}), so that votes have {weights['votes']:.0%} of the say."
+        )
+    elif disagreement > BUY_GOLD_DISAGREEMENT:
+        gold = True
+        sentences.append(
+            f"The answer differs from the majority vote on {disagreement:.0%} of the tasks."
+        )
+    if gold:
+        sentences.append(
+            "Labels alone cannot tell who is right: buy gold labels for some 20 tasks, which "
+            "bayescrowd.suggest_gold chooses, and pass them as gold."
+        )
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _why_models(scores: pd.DataFrame, ann: Annotations) -> str:
     families = [member.family for member in POOL]
     by_family = scores["weight"].groupby(families, sort=False).sum().sort_values(ascending=False)
     leading = [f"{name} ({share:.0%})" for name, share in by_family.items() if share >= 0.1]

@@ -26,18 +26,25 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from bayescrowd.aggregation.auto.held_out_scores import posterior_of_new
 from bayescrowd.aggregation.auto.pool import Member
-from bayescrowd.aggregation.em import Incidence
-from bayescrowd.aggregation.shrunken.base import Fit, by_class
+from bayescrowd.aggregation.shrunken.base import by_class
 from bayescrowd.aggregation.shrunken.rows import fit_rows, spread_over_levels
 from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints, hashed_uniforms
-from bayescrowd.aggregation.votes import shares, weighted_votes, with_known
+from bayescrowd.aggregation.votes import shares, weighted_votes
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 
-__all__ = ["Replicates", "bootstrap_raters", "n_replicates", "rater_weights"]
+__all__ = [
+    "Replicates",
+    "Target",
+    "bootstrap_raters",
+    "expected_accuracies",
+    "rater_weights",
+    "usual_replicates",
+]
 
 LEAST_REPLICATES, MOST_REPLICATES = 16, 64
 """Smallest and largest number of replicates."""
@@ -45,10 +52,10 @@ LEAST_REPLICATES, MOST_REPLICATES = 16, 64
 REPLICATES_TIMES_RATERS = 720.0
 """The fewer raters there are, the more one of them matters, and the more replicates are needed."""
 
-N_ITER = 25
+N_ITER = 12
 """Largest number of iterations of a replicate; it need not settle."""
 
-TOL = 1e-3
+TOL = 1e-2
 """A replicate has settled when every probability changes by less than this."""
 
 
@@ -61,51 +68,73 @@ class Replicates(NamedTuple):
     """Equation 2."""
     accuracies: Float[np.ndarray, "replicate worker"]
     """Expected share of right labels of each rater under each replicate, NaN without labels."""
-    n_replicates: int
-    """Number of replicates of each model."""
+
+
+class Target(NamedTuple):
+    """The tasks that replicates judge, where these are not the tasks that they were fitted to."""
+
+    ann: Annotations
+    """The labels of these tasks."""
+    known: Int[np.ndarray, " worker"]
+    """Code of each of their raters in the labels of the fit, -1 for a rater unseen there."""
 
 
 def bootstrap_raters(
     members: Iterable[Member],
     ann: Annotations,
-    pairs: WorkerLabelPairs,
     *,
+    n_replicates: int | None = None,
+    target: Target | None = None,
     seed: int,
 ) -> Replicates:
     """Fit models of the pool under random weights of the raters.
 
     Args:
         members: the models.
-        ann: the labels.
-        pairs: the pairs of a worker and a label that occur.
+        ann: the labels to fit.
+        n_replicates: number of replicates of each model; by default, it follows from the raters.
+        target: the tasks to judge; those of `ann` if it is None.
         seed: seed of the weights.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> from bayescrowd.aggregation.auto.pool import POOL
+        >>> ann = bc.simulate.crowd(100, 20, accuracy=0.8, labels_per_task=7, seed=0).annotations
+        >>> bootstrap_raters(POOL[3:4], ann, seed=0).instability < 0.2
+        True
     """
     members = list(members)
-    weights = rater_weights(ann, n_replicates(ann), seed)
-    n_labels = np.maximum(pairs.labels_per_worker, 1)
-    mean = np.zeros((ann.n_tasks, ann.n_classes))
-    spread = 0.0
-    accuracies = []
-    labelled = ann.labels_per_task > 0
+    weights = rater_weights(ann, n_replicates or usual_replicates(ann), seed)
+    judged = ann if target is None else target.ann
+    mean = np.zeros((judged.n_tasks, judged.n_classes))
+    spread, accuracies = 0.0, []
+    labelled = judged.labels_per_task > 0
     for member in members:
         total, squares = np.zeros_like(mean), np.zeros_like(mean)
-        for fit in _replicates(member, ann, pairs, weights):
-            posterior = with_known(by_class(fit.posterior, ann.n_classes), pairs.fixed)
+        for posterior in _posteriors(member, ann, weights, target):
             total += posterior
             squares += posterior**2
-            right = np.bincount(
-                ann.worker_codes, posterior[ann.task_codes, ann.label_codes], ann.n_workers
-            )
-            accuracies.append(np.where(pairs.silent, np.nan, right / n_labels))
+            accuracies.append(expected_accuracies(judged, posterior))
         total /= len(weights)
         variance = np.maximum(squares / len(weights) - total**2, 0.0)
         spread += float(variance[labelled].sum(axis=1).mean()) if labelled.any() else 0.0
         mean += total / len(members)
     scale = ann.n_classes / max(ann.n_classes - 1, 1)
-    return Replicates(mean, scale * spread / len(members), np.array(accuracies), len(weights))
+    return Replicates(mean, scale * spread / len(members), np.array(accuracies))
 
 
-def n_replicates(ann: Annotations) -> int:
+def expected_accuracies(
+    ann: Annotations, posterior: Float[np.ndarray, "item cls"]
+) -> Float[np.ndarray, " worker"]:
+    """Expected share of right labels of each rater, NaN for a rater without labels."""
+    right = np.bincount(
+        ann.worker_codes, posterior[ann.task_codes, ann.label_codes], minlength=ann.n_workers
+    )
+    given = ann.labels_per_worker
+    return np.where(given > 0, right / np.maximum(given, 1), np.nan)
+
+
+def usual_replicates(ann: Annotations) -> int:
     """Number of replicates for a crowd, by the effective number of its raters."""
     given = ann.labels_per_worker.astype(float)
     effective = given.sum() ** 2 / (given**2).sum()
@@ -134,24 +163,29 @@ def _exponential_quantiles(order: Float[np.ndarray, " rater"]) -> Float[np.ndarr
     return weights / weights.mean()
 
 
-def _replicates(
+def _posteriors(
     member: Member,
     ann: Annotations,
-    pairs: WorkerLabelPairs,
     weights: Float[np.ndarray, "replicate worker"],
-) -> Iterator[Fit]:
-    labels: Incidence | None = None
+    target: Target | None,
+) -> Iterator[Float[np.ndarray, "item cls"]]:
+    """P(class) of the tasks to judge under each replicate."""
+    pairs = WorkerLabelPairs(ann)
+    labels = pairs.incidence(ann.n_classes * member.model.n_levels)
+    new = None if target is None else WorkerLabelPairs(target.ann)
     for weight in weights:
-        votes = with_known(shares(weighted_votes(ann, weight[ann.worker_codes])), pairs.fixed)
-        start = spread_over_levels(votes, member.model.n_levels)
-        labels = labels or pairs.incidence(start.shape[1])
-        yield fit_rows(
+        votes = shares(weighted_votes(ann, weight[ann.worker_codes]))
+        fit = fit_rows(
             member.model,
             pairs,
             labels,
-            start,
+            spread_over_levels(votes, member.model.n_levels),
             prior=member.prior,
             n_iter=N_ITER,
             tol=TOL,
             worker_weights=weight,
         )
+        if target is None or new is None:
+            yield by_class(fit.posterior, ann.n_classes)
+        else:
+            yield posterior_of_new(fit, pairs, new, target.known)
