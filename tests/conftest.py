@@ -97,3 +97,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def development_crowd():
+    """Reads a crowd of the folder `crowds` of BAYESCROWD_DATA, or skips the test without it.
+
+    Returns a function of the crowd's name, which returns its annotations and truth.
+    """
+    import pandas as pd
+
+    import bayescrowd as bc
+
+    folder = Path(os.environ.get("BAYESCROWD_DATA", "")) / "crowds"
+    read = {}
+
+    def load(name):
+        files = [folder / name / file for file in ("labels.csv.gz", "truth.csv")]
+        if "BAYESCROWD_DATA" not in os.environ or not all(file.is_file() for file in files):
+            pytest.skip(f"crowds/{name} is not in the folder that BAYESCROWD_DATA names")
+        if name not in read:
+            labels, truth = (pd.read_csv(file) for file in files)
+            ann = bc.Annotations.from_frame(labels)
+            read[name] = ann, truth.set_index("task")["label"]
+        return read[name]
+
+    return load
