@@ -179,10 +179,7 @@ def _judges(
     """Share of right labels of each rater; a rater without labels has NaN."""
     task, rater = ann.task_codes, ann.worker_codes.astype(np.int64)
     claimed = honest[task, ann.label_codes]
-    if len(claimed):
-        stratum = cut(claimed, quartiles(claimed))
-    else:
-        stratum = np.zeros(0, dtype=np.int64)
+    stratum = cut(claimed, quartiles(claimed)) if len(claimed) else np.zeros(0, dtype=np.int64)
     known = np.flatnonzero(fixed[task] >= 0)
     right = ann.label_codes[known] == fixed[task[known]]
     sizes = tally(rater, stratum, ann.n_workers)
