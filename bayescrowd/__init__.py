@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from bayescrowd.data.truth import TruthWarning as TruthWarning
     from bayescrowd.datasets.registry import load_dataset as load_dataset
     from bayescrowd.datasets.registry import load_table as load_table
+    from bayescrowd.gold.prevalence import prevalence as prevalence
+    from bayescrowd.gold.suggestions import suggest_gold as suggest_gold
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
     from bayescrowd.io.reading import read_annotations as read_annotations
     from bayescrowd.io.reading import read_truth as read_truth
@@ -137,11 +139,13 @@ _NAMES = {
     "load_table": "bayescrowd.datasets.registry",
     "pairwise_mutual_information": "bayescrowd.information",
     "plan_budget": "bayescrowd.budgeted.evaluation.planning",
+    "prevalence": "bayescrowd.gold.prevalence",
     "read_annotations": "bayescrowd.io.reading",
     "read_truth": "bayescrowd.io.reading",
     "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers.curve",
     "simulate_budget": "bayescrowd.budgeted.evaluation.simulation",
+    "suggest_gold": "bayescrowd.gold.suggestions",
     "worker_posterior": "bayescrowd.posterior.workers",
 }
 

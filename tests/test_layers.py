@@ -19,6 +19,7 @@ LAYERS = [
     {"io", "datasets", "simulate", "draws", "agreement", "metrics", "information", "iteration"},
     {"models"},
     {"aggregation", "mixture"},
+    {"gold"},
     {"selection"},
     {"posterior"},
     {"budgeted"},

@@ -10,6 +10,7 @@ What every method shares:
 * `smoothing`: confusion rows from expected counts and pseudo-counts.
 * `implied`: the confusion matrices that the answers of any method imply.
 * `quality`: the accuracy and information of workers, and a warning flag.
+* `post_strata`: shares that a few known cases make honest.
 * `task_sample`: samples of tasks that do not depend on ids or on the order of rows.
 
 One file per method:

@@ -5,5 +5,6 @@
 * `pool`: the models that are averaged, and their weights.
 * `blend`: how the candidates are combined where raters err together.
 * `gold_tilt`: how a few gold labels correct the answer, on `gold_regression`.
+* `gold_report`: what the gold changed, and what it says about the fit and its raters.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """
