@@ -47,7 +47,7 @@ def cut(
 ) -> Int[np.ndarray, " case"]:
     """The stratum of each case; equal cases are in the same one."""
     # Rounding must not part cases that are equal but for the order of a sum.
-    return np.searchsorted(boundaries - 1e-9, claimed, side="left")
+    return np.searchsorted(boundaries + 1e-9, claimed, side="left")
 
 
 def post_stratified(

@@ -119,7 +119,7 @@ def prevalence(
     probas = est.probas_.reindex(columns=wider.classes, fill_value=0.0).to_numpy()
     truth = wider.classes.get_indexer(pd.Index(known.to_numpy()))
     weight = _weights(weights, known.index)
-    tables = {
+    tables: dict[str, pd.DataFrame] = {
         name: pd.DataFrame(
             share_table(probas, place, truth, weight, method=name, level=level),
             index=wider.classes,
@@ -135,7 +135,7 @@ def prevalence(
         f"Shares by {quantity(len(known), 'gold label')} of {quantity(len(probas), 'task')}, "
         f"{level:.0%} intervals, {method}: {', '.join(words)}."
     )
-    return Prevalence(shares, method, level, len(known), dict(tables), summary)
+    return Prevalence(shares, method, level, len(known), tables, summary)
 
 
 def share_table(

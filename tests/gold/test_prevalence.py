@@ -87,7 +87,7 @@ def test_messages(crowd):
 @pytest.mark.parametrize("n_gold", [10, 50])
 def test_coverage(n_gold):
     """Of 200 intervals at 90 %, at least 85 %: 170 is 2.4 standard errors below 180."""
-    crowd = bc.simulate.crowd(600, 5, 2, accuracy=0.7, prior=[0.3, 0.7], seed=1)
+    crowd = bc.simulate.crowd(600, 5, 2, accuracy=0.7, prevalence=[0.3, 0.7], seed=1)
     ann, truth = crowd.annotations, crowd.annotations.code_truth(crowd.truth)
     probas = bc.DawidSkene().fit(ann).probas_.to_numpy()
     true, hits = (truth == 1).mean(), 0

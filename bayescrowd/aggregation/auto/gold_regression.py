@@ -35,7 +35,7 @@ MOST_STEPS = 100
 """Largest number of Newton's steps; the log posterior is concave, and about six suffice."""
 
 SETTLED = 1e-10
-"""Newton's decrement, nats, below which the mode is found."""
+"""Newton's decrement, nats, below which the mode is found, but for one more full step."""
 
 
 class Regression(NamedTuple):
@@ -80,9 +80,9 @@ class LaplaceFit(NamedTuple):
 
 def log_posterior(regression: Regression, theta: Float[np.ndarray, " parameter"]) -> float:
     """log P(classes | theta) + log of the prior density relative to that at its mean, nats."""
+    eta = (theta - regression.mean) / regression.sd
     scores = regression.scores(theta)
     chosen = scores[np.arange(len(scores)), regression.classes]
-    eta = (theta - regression.mean) / regression.sd
     return float((chosen - logsumexp(scores, axis=1)).sum() - 0.5 * eta @ eta)
 
 
@@ -99,14 +99,17 @@ def to_mode(regression: Regression, *, by_parameter: bool | None = None) -> Lapl
         >>> one = scipy.sparse.csr_matrix(np.array([[1.0], [0.0]] * 4))
         >>> easy = Regression(one, np.array([0, 0, 0, 1]), np.zeros(1), np.ones(1))
         >>> to_mode(easy).mode.round(3)
-        array([0.592])
+        array([0.505])
     """
     n_items = len(regression.classes)
+    if n_items == 0:
+        nothing = np.empty((len(regression.mean), 0))
+        return LaplaceFit(regression.mean, regression.sd, 0.0, 0, nothing, np.empty(0))
     table = (regression.features @ scipy.sparse.diags(regression.sd)).tocsr()
     n_rows, n_parameters = table.shape
     if by_parameter is None:
         by_parameter = n_parameters <= n_rows
-    one_hot = np.zeros((n_items, n_rows // max(n_items, 1)))
+    one_hot = np.zeros((n_items, n_rows // n_items))
     one_hot[np.arange(n_items), regression.classes] = 1.0
     eta, n_steps = np.zeros(n_parameters), 0
     value = log_posterior(regression, regression.mean)
@@ -116,6 +119,7 @@ def to_mode(regression: Regression, *, by_parameter: bool | None = None) -> Lapl
         step = _solve(table, probas, gradient, by_parameter)
         decrement = float(gradient @ step)
         if decrement < SETTLED:
+            eta = eta + step
             break
         n_steps += 1
         length = 1.0
@@ -128,6 +132,7 @@ def to_mode(regression: Regression, *, by_parameter: bool | None = None) -> Lapl
             length /= 2
         eta, value = candidate, reached
     mode = regression.mean + regression.sd * eta
+    value = log_posterior(regression, mode)
     values, vectors = _added_precision(
         table, softmax(regression.scores(mode), axis=1), by_parameter
     )

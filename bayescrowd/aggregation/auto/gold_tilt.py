@@ -18,9 +18,12 @@ Priors: tau ~ N(.5, .5^2), nu ~ N(1.5, 1), b_k ~ N(0, .5^2), delta_j ~ N(0, (2 /
 labels per task. They say that P is over-confident and otherwise right, so that a single gold label
 changes little. `gold_regression` finds the posterior, and the tilt is the average of the softmax
 over 40 draws from it. The answer is a P + (1 - a) tilt, where a is the posterior probability that
-P alone has produced the gold,
+P alone has produced the n gold labels,
 
-    a = 1 / (1 + exp(E - sum_gold log(.99 P + .01 / K))),    E the log evidence of the regression.
+    a = 1 / (1 + n/10 exp(E - sum_gold log(.99 P + .01 / K))),    E the log evidence.
+
+The prior odds n/10 of the tilt let it come in slowly: one or two gold labels change little, and
+none change nothing.
 
 Nothing depends on ids or on the order of rows: the draws belong to fingerprints (`task_sample`).
 """
@@ -57,6 +60,9 @@ CLASS_SD = 0.5
 RATER_SD = 2.0
 """Prior standard deviation of delta for one label per task; it falls with the root of their number,
 so that the sum over a task's raters has this standard deviation."""
+
+EVEN_ODDS = 10
+"""Number of gold labels at which tilt and P are equally credible before their evidence."""
 
 MOST_RATERS = 1_000
 """At most so many raters have a delta of their own: those with the most labels on gold tasks."""
@@ -216,6 +222,7 @@ def fit_tilt(
     )
     fit = to_mode(regression)
     log_plain = np.log((1 - FLOOR) * probas + FLOOR / ann.n_classes)[known, fixed[known]].sum()
+    log_odds = np.log(len(known) / EVEN_ODDS) if len(known) else -np.inf
     z = _normals(ann, fixed, raters)
     return GoldTilt(
         classes=ann.classes,
@@ -224,7 +231,7 @@ def fit_tilt(
         fit=fit,
         raters=raters,
         draws=np.concatenate([fit.spread(z), fit.spread(-z)]),
-        weight=float(expit(fit.log_evidence - log_plain)),
+        weight=float(expit(fit.log_evidence - log_plain + log_odds)),
         n_gold=len(known),
     )
 

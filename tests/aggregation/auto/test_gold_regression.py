@@ -65,19 +65,20 @@ def test_both_forms_agree(n_items, n_parameters):
 
 
 def test_evidence_is_near_the_integral():
-    """Two parameters on a grid; Laplace's error is of the order of 1 / tasks, here below 0.05."""
-    regression = random_regression(2, n_items=12, n_parameters=2)
+    """Two parameters on a grid. Laplace's error falls as 1 / tasks: .08 nats of 12, .01 of 100."""
+    n_items = 100
+    regression = random_regression(2, n_items=n_items, n_parameters=2)
     grid = np.linspace(-6, 6, 401)
     theta = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
     theta = regression.mean + regression.sd * theta
-    features = regression.features.toarray().reshape(12, 3, 2)
+    features = regression.features.toarray().reshape(n_items, 3, 2)
     f = np.einsum("ikp,gp->gik", features, theta)
-    chosen = f[:, np.arange(12), regression.classes]
+    chosen = f[:, np.arange(n_items), regression.classes]
     eta = (theta - regression.mean) / regression.sd
     log_joint = (chosen - logsumexp(f, axis=2)).sum(axis=1) - 0.5 * (eta**2).sum(axis=1)
     cell = (grid[1] - grid[0]) ** 2 / (2 * np.pi)
     exact = logsumexp(log_joint) + np.log(cell)
-    assert to_mode(regression).log_evidence == pytest.approx(exact, abs=0.05)
+    assert to_mode(regression).log_evidence == pytest.approx(exact, abs=0.03)
 
 
 def test_draws_have_the_inverse_hessian_as_covariance():
