@@ -49,6 +49,9 @@ __all__ = [
 TIE_TOLERANCE = 1e-9
 """Classes within this relative distance of the largest probability are tied."""
 
+RESOLUTION = float(np.finfo(float).eps)
+"""Smaller probabilities count as this one in logarithms: 2.2e-16."""
+
 N_BINS = 15
 """Number of bins of the reliability curve, as in Guo, Pleiss, Sun and Weinberger (2017)."""
 
@@ -95,7 +98,7 @@ def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
 
 @validate_arguments
 def task_losses(
-    probas: pd.DataFrame, truth: Truth, *, least: OpenFraction = float(np.finfo(float).eps)
+    probas: pd.DataFrame, truth: Truth, *, least: OpenFraction = RESOLUTION
 ) -> pd.DataFrame:
     """Error and log loss of each task whose truth is known, in the order of the truth.
 
@@ -345,7 +348,7 @@ def _brier_score(aligned: ScoredTasks) -> float:
 
 def _log_loss(aligned: ScoredTasks) -> float:
     of_truth = _entry_of_truth(aligned.probas, aligned.truth)
-    return float(-np.log(np.maximum(of_truth, np.finfo(float).eps)).mean())
+    return float(-np.log(np.maximum(of_truth, RESOLUTION)).mean())
 
 
 def _calibration_error(curve: pd.DataFrame) -> float:

@@ -140,6 +140,28 @@ class Comparison(NamedTuple):
             rows[crowd.name] = (float(per_task[per_task > 0].mean()), *bracket)
         return pd.DataFrame.from_dict(rows, orient="index", columns=["n_votes", "low", "high"])
 
+    def rows(self) -> pd.DataFrame:
+        """One row per crowd and method, for files.
+
+        Differences are to the reference, `_se` is a standard error over the crowd's tasks, and
+        `vote_error_difference` is to the majority vote. Where a method failed, its numbers are NaN
+        and `failure` has the reason, which is None elsewhere.
+        """
+        table = pd.DataFrame({m: self.scores(m).stack(future_stack=True) for m in MEASURES})
+        compared: tuple[tuple[str, Literal["error", "log_loss"], str], ...] = (
+            ("error_difference", "error", self.reference),
+            ("log_loss_difference", "log_loss", self.reference),
+            ("vote_error_difference", "error", BASELINE),
+        )
+        for name, measure, other in compared:
+            gap, error = self.differences(measure, other)
+            table[name] = gap.stack(future_stack=True)
+            table[f"{name}_se"] = error.stack(future_stack=True)
+        table = table.reset_index()
+        places = zip(table["crowd"], table["method"], strict=True)
+        table["failure"] = pd.Series([self.failures.get(place) for place in places], dtype=object)
+        return table
+
     def _value(self, crowd: str, method: str, measure: Measure) -> float:
         result = self.results[crowd, method]
         return float(getattr(result, measure)) if isinstance(result, Measurement) else np.nan
@@ -161,9 +183,7 @@ def _paired(
     """Mean of the tasks' differences, and its standard error."""
     if isinstance(one, Failure) or isinstance(other, Failure):
         return np.nan, np.nan
-    if measure == "error":
-        gaps = one.errors - other.errors
-    else:
-        gaps = one.log_losses - other.log_losses
+    name = "errors" if measure == "error" else "log_losses"
+    gaps = getattr(one, name) - getattr(other, name)
     error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
     return float(gaps.mean()), float(error)

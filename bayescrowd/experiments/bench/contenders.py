@@ -86,7 +86,9 @@ def own_contender(origin: str) -> Contender:
         try:
             module = import_module(module_name)
         except Exception as fault:  # whatever the user's module raises on import
-            raise ValueError(f"{origin}: importing {module_name} failed: {_reason(fault)}") from fault
+            raise ValueError(
+                f"{origin}: importing {module_name} failed: {_reason(fault)}"
+            ) from fault
     kind = getattr(module, class_name, None)
     if not isinstance(kind, type):
         raise ValueError(f"{origin}: {module_name} has no class {class_name!r}")
