@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import METHODS, Commands, check_outputs, comma_separated
@@ -24,21 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-_USUAL = (
-    "MajorityVote",
-    "OneCoinDawidSkene",
-    "DawidSkene",
-    "IBCC",
-    "BWA",
-    "EBCC",
-    "AutoAggregator",
-)
-"""Methods that are measured by default, as far as the package exports them."""
-
 _CLASSES = {method.estimator: name for name, method in METHODS.items()}
 """Every exported aggregator, and the name under which `aggregate` offers it."""
 
-_TITLES = {
+_TITLES: dict[Measure, str] = {
     "error": "error (%)",
     "log_loss": "log loss (nats)",
     "ece": "expected calibration error (%)",
@@ -53,8 +42,7 @@ _EPILOG = f"""\
 methods:
   {chr(10).join(f"  {name:<26} {METHODS[short].summary}" for name, short in _CLASSES.items())[2:]}
   Names may also be written as for 'bayescrowd aggregate' (one-coin), in upper or lower case.
-  Default: {",".join(name for name in _USUAL if name in _CLASSES)}. The majority vote and the
-  reference are always measured.
+  Default: all of them. The majority vote and the reference are always measured.
   --method adds a class of your own, found on Python's path or in the current directory. It is
   constructed without arguments and gets a table with the columns task, worker and label; either
   fit(table) leaves probas_, or fit_predict_proba(table) returns probabilities, tasks x classes.
@@ -102,7 +90,8 @@ def add_to(commands: Commands) -> None:
         "--methods",
         type=_method_names,
         metavar="A,B,...",
-        help="methods to measure, or 'all'; default: see below",
+        default="all",
+        help="methods to measure, of those below; default: %(default)s",
     )
     parser.add_argument(
         "--method",
@@ -153,8 +142,7 @@ def _measure(args: argparse.Namespace) -> Comparison:
     from bayescrowd.experiments.bench.crowds import read_crowds
     from bayescrowd.experiments.bench.running import run_bench
 
-    names = args.methods or [name for name in _USUAL if name in _CLASSES]
-    contenders: list[Contender] = [exported_contender(name) for name in names]
+    contenders: list[Contender] = [exported_contender(name) for name in args.methods]
     contenders += [own_contender(origin) for origin in args.method]
     with stage(f"reading {args.folder}"):
         crowds = read_crowds(args.folder)
@@ -187,14 +175,20 @@ def _write(args: argparse.Namespace, found: Comparison) -> None:
 
         from bayescrowd.plots.bench import bench_differences, bench_scores
 
-        height = 1.6 + 0.11 * len(found.crowds) * max(len(found.contenders), 3)
+        n_lines = min(max(len(found.contenders), 3), 8)  # more than eight may overlap
+        height = 2.0 + 0.11 * (len(found.crowds) + 1) * n_lines
         figure = Figure(figsize=(13, height), dpi=150, layout="constrained")
         left, middle, right = figure.subplots(1, 3, sharey=True)
         bench_scores(100 * found.scores("error"), left, title="Error", xlabel="error (%)")
         bench_scores(found.scores("log_loss"), middle, title="Log loss", xlabel="log loss (nats)")
         gap, error = found.differences("error")
         bench_differences(100 * gap, 100 * error, found.reference, right)
-        right.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+        figure.legend(
+            *left.get_legend_handles_labels(),
+            loc="outside right upper",
+            frameon=False,
+            fontsize="small",
+        )
         write_picture(figure, args.plot, overwrite=args.force)
 
 
@@ -203,7 +197,7 @@ def _document(args: argparse.Namespace, found: Comparison) -> dict[str, Any]:
     from bayescrowd.experiments.bench.comparison import MEASURES
     from bayescrowd.experiments.bench.measurement import LEAST_PROBABILITY
 
-    votes, worse = found.effective_votes(), found.worse_than_vote()
+    votes, worse = found.effective_votes(), found.worse_than_vote().to_dict("index")
     gaps: dict[Measure, pd.DataFrame] = {m: found.mean_differences(m) for m in MEASURES}
     means = {m: found.means(m) for m in MEASURES}
     return {
@@ -238,8 +232,8 @@ def _document(args: argparse.Namespace, found: Comparison) -> dict[str, Any]:
                     for measure in MEASURES
                     for end, column in (("", "difference"), ("_se", "standard_error"))
                 },
-                "n_worse_than_vote": int(worse.loc[method.name, "n_worse"]),
-                "n_surely_worse_than_vote": int(worse.loc[method.name, "n_surely_worse"]),
+                "n_worse_than_vote": int(worse[method.name]["n_worse"]),
+                "n_surely_worse_than_vote": int(worse[method.name]["n_surely_worse"]),
             }
             for method in found.contenders
         ],
@@ -260,14 +254,13 @@ def _summary(args: argparse.Namespace, found: Comparison) -> str:
     for measure in MEASURES:
         rows = [["crowd", *found.method_names], *_score_rows(found, measure)]
         paragraphs.append(f"{_TITLES[measure]}\n{_fit_width(rows, width)}")
-    for measure in ("error", "log_loss"):
-        unit = "points" if measure == "error" else "nats"
-        rows = [["crowd", *found.method_names], *_difference_rows(found, measure)]
-        paragraphs.append(
-            f"{measure.replace('_', ' ')} minus that of {found.reference}, ± standard error "
-            f"({unit})\n{_fit_width(rows, width)}"
-        )
-    paragraphs += [_vote_lines(found), _baseline_lines(found, width)]
+    rows = [["crowd", *found.method_names], *_difference_rows(found, "error")]
+    title = f"error minus that of {found.reference}, ± standard error over tasks (points)"
+    paragraphs.append(f"{title}\n{_fit_width(rows, width)}")
+    rows = [["crowd", *found.method_names], *_difference_rows(found, "log_loss")]
+    title = f"log loss minus that of {found.reference}, ± standard error over tasks (nats)"
+    paragraphs.append(f"{title}\n{_fit_width(rows, width)}")
+    paragraphs += [_vote_lines(found), _method_lines(found)]
     if found.failures:
         reasons = [f"  {c}, {m}: {reason}" for (c, m), reason in found.failures.items()]
         paragraphs.append("\n".join(["failed", *reasons]))
@@ -287,7 +280,7 @@ def _score_rows(found: Comparison, measure: Measure) -> list[list[str]]:
     return [*rows, ["mean", *map(_cell(measure), found.means(measure))]]
 
 
-def _difference_rows(found: Comparison, measure: Any) -> list[list[str]]:
+def _difference_rows(found: Comparison, measure: Literal["error", "log_loss"]) -> list[list[str]]:
     gap, error = found.differences(measure)
     mean = found.mean_differences(measure)
     scale, decimals = (100, 1) if measure == "error" else (1, 3)
@@ -313,17 +306,38 @@ def _vote_lines(found: Comparison) -> str:
     return f"effective votes, as {found.reference} sees them\n{align(rows)}"
 
 
-def _baseline_lines(found: Comparison, width: int) -> str:
+def _method_lines(found: Comparison) -> str:
+    """Means of each method, and how often it is much worse than the vote."""
+    error, log_loss = found.mean_differences("error"), found.mean_differences("log_loss")
     worse = found.worse_than_vote()
-    rows = [
-        ["crowds", *found.method_names],
-        ["beyond two standard errors", *(str(n) for n in worse["n_worse"])],
-        ["by two standard errors", *(str(n) for n in worse["n_surely_worse"])],
-    ]
+    head = ["method", "error %", "difference", "log loss", "difference", "ECE %", "seconds"]
+    rows = [[*head, "worse", "surely"]]
+    for name in found.method_names:
+        means = {measure: found.means(measure)[name] for measure in _TITLES}
+        rows.append(
+            [
+                name,
+                _cell("error")(means["error"]),
+                _difference(error, name, 100, 1),
+                _cell("log_loss")(means["log_loss"]),
+                _difference(log_loss, name, 1, 3),
+                _cell("ece")(means["ece"]),
+                _cell("seconds")(means["seconds"]),
+                str(worse.loc[name, "n_worse"]),
+                str(worse.loc[name, "n_surely_worse"]),
+            ]
+        )
     return (
-        "crowds on which the error is more than 3 points above that of the majority vote\n"
-        f"{_fit_width(rows, width)}"
+        f"means over crowds; differences to {found.reference} ± standard error over crowds\n"
+        f"{align(rows)}\n"
+        "  worse: crowds whose error is more than 3 points and two standard errors above that of\n"
+        "  the majority vote; surely: more than 3 points above it by two standard errors"
     )
+
+
+def _difference(table: pd.DataFrame, method: str, scale: int, decimals: int) -> str:
+    gap, error = (scale * table[column][method] for column in ("difference", "standard_error"))
+    return "-" if math.isnan(gap) else f"{gap:+.{decimals}f} ± {error:.{decimals}f}"
 
 
 def _cell(measure: Measure) -> Any:

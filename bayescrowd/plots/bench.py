@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -22,7 +24,7 @@ from bayescrowd.plots.canvas import (
 __all__ = ["bench_differences", "bench_scores"]
 
 _COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, GREY)
-_MARKERS = "osD^vP*X<>hp"
+_MARKERS = "osD^vP*X<>h"
 
 
 @validate_arguments
@@ -90,7 +92,7 @@ def bench_differences(
         >>> gap = pd.DataFrame({"DawidSkene": [-2.0, 1.0], "Wawa": [0.0, 0.0]})
         >>> ax = bc.plots.bench_differences(gap, gap.abs() / 4, "Wawa")
         >>> ax.get_xlabel()
-        'error minus that of Wawa (points, ± 2 standard errors)'
+        "error minus Wawa's (points, ± 2 se)"
     """
     _check(difference)
     ax = axes_or_new(ax, (6.0, 1.4 + 0.34 * len(difference)))
@@ -112,7 +114,7 @@ def bench_differences(
             zorder=3,
             **_look(list(table.columns).index(method), method),
         )
-    xlabel = f"error minus that of {reference} (points, ± 2 standard errors)"
+    xlabel = f"error minus {reference}'s (points, ± 2 se)"
     return _finish(ax, list(table.index), "Paired differences", xlabel)
 
 
@@ -123,8 +125,8 @@ def _check(table: pd.DataFrame) -> None:
         )
 
 
-def _look(place: int, method: object) -> dict[str, object]:
-    """Colour and marker of a method: no two of the first twelve share both."""
+def _look(place: int, method: object) -> dict[str, Any]:
+    """Colour and marker of a method: no two of the first 66 share both."""
     return {
         "color": _COLOURS[place % len(_COLOURS)],
         "marker": _MARKERS[place % len(_MARKERS)],
