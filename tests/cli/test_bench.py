@@ -195,7 +195,7 @@ def test_bad_usage_is_one_line(folder, capsys, arguments, message):
         ("truth.csv", "task,label\nz1,0\nz2,1\n", "none of its 2 tasks (such as 'z1') is one of"),
         ("truth.csv", "task,remark\n1,0\n", "crowds/bees/truth.csv"),
         ("labels.csv", "task,label\n1,0\n", "crowds/bees/labels.csv"),
-        ("labels.csv", "task,worker,label\n1,x,0\n", "there is one class only"),
+        ("labels.csv", "task,worker,label\n1,x,0\n", "column 'label' holds one class only (0)"),
     ],
 )
 def test_bad_files_are_one_line(folder, capsys, file, content, message):

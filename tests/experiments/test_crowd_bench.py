@@ -107,8 +107,8 @@ def test_paired_differences_by_hand():
     assert mean["n_crowds"] == 2
 
 
-def test_paired_error_of_binary_differences_has_a_closed_form(folder):
-    """With a tasks won, b lost and none tied: (a + b - (a - b)^2 / n) / (n - 1) / n."""
+def test_paired_error_of_binary_differences_has_a_closed_form():
+    """With a tasks won and b lost of n, its square is (a + b - (a - b)^2 / n) / (n - 1) / n."""
     rng = np.random.default_rng(0)
     one, other = rng.integers(0, 2, size=(2, 200))
     found = comparison({"c": {"MajorityVote": made(one), "AutoAggregator": made(other)}})
@@ -151,7 +151,7 @@ def test_a_failure_leaves_its_crowd_out_of_the_means():
     rows = found.rows().set_index(["crowd", "method"])
     assert rows.loc[("one", "AutoAggregator"), "failure"] == "ValueError: no"
     assert math.isnan(rows.loc[("one", "MajorityVote"), "error_difference"])
-    assert found.worse_than_vote().loc["AutoAggregator", "n_worse"] == 0  # no standard error
+    assert found.worse_than_vote().loc["AutoAggregator", "n_worse"] == 1  # crowd two
 
 
 def test_effective_votes_are_those_of_the_reference():

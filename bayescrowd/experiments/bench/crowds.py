@@ -78,8 +78,6 @@ def _read_crowd(place: Path) -> BenchCrowd:
     if truth is None:
         raise FileNotFoundError(f"{place / 'truth.csv'}: there is no such file")
     annotations = read_annotations(labels)
-    if annotations.n_classes < 2:
-        raise ValueError(f"{labels}: there is one class only; expected two or more")
     known = read_known_labels(
         truth, annotations, task=None, label=None, name="truth", raw_cells=False
     )

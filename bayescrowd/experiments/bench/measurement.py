@@ -91,8 +91,8 @@ def measure(contender: Contender, crowd: BenchCrowd) -> Measurement | Failure:
     )
 
 
-def _fit(method: Any, crowd: BenchCrowd) -> pd.DataFrame:
-    """Probabilities of the classes, tasks x classes."""
+def _fit(method: Any, crowd: BenchCrowd) -> Any:
+    """What the method gives as probabilities; a class of the user's own may give anything."""
     if isinstance(method, Aggregator):
         return method.fit(crowd.annotations).probas_
     table = crowd.annotations.to_frame()
@@ -102,7 +102,7 @@ def _fit(method: Any, crowd: BenchCrowd) -> pd.DataFrame:
     return (method if fitted is None else fitted).probas_
 
 
-def _check_classes(probas: pd.DataFrame, crowd: BenchCrowd) -> None:
+def _check_classes(probas: Any, crowd: BenchCrowd) -> None:
     """Refuse columns that are no classes of the crowd, such as 'yes' where the class is 1."""
     if not isinstance(probas, pd.DataFrame):
         raise TypeError(

@@ -51,7 +51,7 @@ def run_bench(
     """
     if not crowds:
         raise ValueError("there is no crowd; expected at least one")
-    methods = with_own_names(_with_needed(contenders, reference))
+    methods = _with_own_names(_with_needed(contenders, reference))
     records = BenchJournal(journal)
     results: dict[tuple[str, str], Measurement | Failure] = {}
     for crowd in crowds:
@@ -66,7 +66,7 @@ def run_bench(
     return Comparison(tuple(crowds), tuple(methods), results, reference)
 
 
-def with_own_names(contenders: Sequence[Contender]) -> list[Contender]:
+def _with_own_names(contenders: Sequence[Contender]) -> list[Contender]:
     """The methods, each once; methods of the same name are named by their origins instead."""
     different = list({contender.origin: contender for contender in contenders}.values())
     counts = Counter(contender.name for contender in different)
@@ -79,11 +79,9 @@ def with_own_names(contenders: Sequence[Contender]) -> list[Contender]:
 
 
 def _with_needed(contenders: Sequence[Contender], reference: str) -> list[Contender]:
-    """The vote first, then the methods, then the reference, unless it is one of them."""
-    methods = list(contenders)
-    names = [method.name for method in methods]
-    if BASELINE not in names:
-        methods.insert(0, exported_contender(BASELINE))
-    if reference not in (BASELINE, *names):
-        methods.append(exported_contender(reference))
-    return methods
+    """The vote first, then the methods, then the reference, unless they are listed."""
+    # By their origins: a class of the user's own may be named as one of ours.
+    listed = {contender.origin for contender in contenders}
+    vote, last = exported_contender(BASELINE), exported_contender(reference)
+    before = [] if vote.origin in listed else [vote]
+    return [*before, *contenders, *([] if last.origin in listed else [last])]
