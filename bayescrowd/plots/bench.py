@@ -46,7 +46,7 @@ def bench_scores(
         xlabel: the measure and its unit.
 
     Raises:
-        ValueError: the table has no crowd or no method.
+        ValueError: there is no crowd or no method, or a column holds no numbers.
 
     Examples:
         >>> import pandas as pd
@@ -84,7 +84,8 @@ def bench_differences(
         ax: where to draw.
 
     Raises:
-        ValueError: the table has no crowd or no method.
+        ValueError: there is no crowd or no method, a column holds no numbers, or tables differ in
+            their crowds or methods.
 
     Examples:
         >>> import pandas as pd
@@ -95,6 +96,15 @@ def bench_differences(
         "error minus Wawa's (points, ± 2 se)"
     """
     _check(difference)
+    _check(standard_error)
+    if not (
+        standard_error.index.equals(difference.index)
+        and standard_error.columns.equals(difference.columns)
+    ):
+        raise ValueError(
+            "the tables of differences and standard errors do not match; expected the same crowds "
+            "and methods in both"
+        )
     ax = axes_or_new(ax, (6.0, 1.4 + 0.34 * len(difference)))
     table = difference.set_axis([str(name) for name in difference.index])
     errors = standard_error.set_axis(table.index)
@@ -123,6 +133,9 @@ def _check(table: pd.DataFrame) -> None:
         raise ValueError(
             f"the table has shape {table.shape}; expected at least one crowd and one method"
         )
+    for method in table.columns:
+        if not pd.api.types.is_numeric_dtype(table[method].dtype):
+            raise ValueError(f"column {method!r} holds no numbers; expected one per crowd")
 
 
 def _look(place: int, method: object) -> dict[str, Any]:
