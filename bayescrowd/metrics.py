@@ -25,9 +25,9 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
-from bayescrowd.checks.parameters import Count, validate_arguments
+from bayescrowd.checks.parameters import Count, OpenFraction, validate_arguments
 from bayescrowd.data.predictions import ScoredTasks, match_prediction, match_probas
-from bayescrowd.data.truth import Truth
+from bayescrowd.data.truth import Truth, known_labels
 
 __all__ = [
     "Scores",
@@ -43,10 +43,14 @@ __all__ = [
     "percent_agreement",
     "reliability_curve",
     "score_table",
+    "task_losses",
 ]
 
 TIE_TOLERANCE = 1e-9
 """Classes within this relative distance of the largest probability are tied."""
+
+RESOLUTION = float(np.finfo(float).eps)
+"""Smaller probabilities count as this one in logarithms: 2.2e-16."""
 
 N_BINS = 15
 """Number of bins of the reliability curve, as in Guo, Pleiss, Sun and Weinberger (2017)."""
@@ -90,6 +94,42 @@ def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
         log_loss=_log_loss(aligned),
         ece=_calibration_error(_reliability_curve(aligned, N_BINS)),
     )
+
+
+@validate_arguments
+def task_losses(
+    probas: pd.DataFrame, truth: Truth, *, least: OpenFraction = RESOLUTION
+) -> pd.DataFrame:
+    """Error and log loss of each task whose truth is known, in the order of the truth.
+
+    Means over tasks are `error_rate` and, with the default of `least`, `log_loss`. Differences
+    between two methods on the same tasks are paired, and so have a smaller standard error than
+    either method by itself.
+
+    Args:
+        probas: probabilities, tasks x classes.
+        truth: true class by task.
+        least: probabilities of the true class below this are raised to it.
+
+    Returns:
+        Indexed by task: `error`, the probability that the label is wrong, and `log_loss`, in nats.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import bayescrowd as bc
+        >>> probas = pd.DataFrame({"a": [0.5, 1.0], "b": [0.5, 0.0]}, index=["t1", "t2"])
+        >>> bc.metrics.task_losses(probas, pd.Series({"t1": "a", "t2": "b"}), least=1e-6).round(2)
+            error  log_loss
+        t1    0.5      0.69
+        t2    1.0     13.82
+    """
+    aligned = match_probas(probas, truth)
+    of_truth = _entry_of_truth(aligned.probas, aligned.truth)
+    losses = {
+        "error": 1.0 - _correct_probability(aligned),
+        "log_loss": -np.log(np.maximum(of_truth, least)),
+    }
+    return pd.DataFrame(losses, index=known_labels(truth, "truth").index)
 
 
 @validate_arguments
@@ -308,7 +348,7 @@ def _brier_score(aligned: ScoredTasks) -> float:
 
 def _log_loss(aligned: ScoredTasks) -> float:
     of_truth = _entry_of_truth(aligned.probas, aligned.truth)
-    return float(-np.log(np.maximum(of_truth, np.finfo(float).eps)).mean())
+    return float(-np.log(np.maximum(of_truth, RESOLUTION)).mean())
 
 
 def _calibration_error(curve: pd.DataFrame) -> float:

@@ -1,7 +1,7 @@
 """The command line: arguments, files, exit codes; no statistics.
 
-* `demo`, `aggregate`, `posterior`, `compare`, `workers`, `multiselect`, `budget`, `reproduce` and
-  `datasets`: the commands, one module each.
+* `demo`, `aggregate`, `posterior`, `compare`, `workers`, `bench`, `multiselect`, `budget`,
+  `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
@@ -35,6 +35,7 @@ from typing import TextIO
 from bayescrowd._version import __version__
 from bayescrowd.cli import (
     aggregate,
+    bench,
     budget,
     compare,
     datasets,
@@ -48,7 +49,18 @@ from bayescrowd.cli.arguments import Parser
 
 __all__ = ["main"]
 
-_COMMANDS = (demo, aggregate, posterior, compare, workers, multiselect, budget, reproduce, datasets)
+_COMMANDS = (
+    demo,
+    aggregate,
+    posterior,
+    compare,
+    workers,
+    bench,
+    multiselect,
+    budget,
+    reproduce,
+    datasets,
+)
 
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOBODY_READS = 0, 1, 2, 130, 141
 

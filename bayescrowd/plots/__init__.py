@@ -3,6 +3,7 @@
 * `fits`, `tasks`, `workers`: what an aggregator found; `overview`: several of these in one figure.
 * `posterior`: draws, their diagnostics and comparisons of models.
 * `selection`, `stagewise`, `multi_selection`: chosen workers, features and repeats.
+* `bench`: methods on several crowds.
 * `budget`: error against budget; `budget_courses`: one run of a policy; `policy_lines`: the look of
   each policy's line.
 * `canvas`: axes, colours and the look that all pictures share.
@@ -23,6 +24,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayescrowd.plots.bench import bench_differences as bench_differences
+    from bayescrowd.plots.bench import bench_scores as bench_scores
     from bayescrowd.plots.budget import budget_curves as budget_curves
     from bayescrowd.plots.budget import budget_plan as budget_plan
     from bayescrowd.plots.budget_courses import credibility_course as credibility_course
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "attribute_map": "bayescrowd.plots.multi_selection",
+    "bench_differences": "bayescrowd.plots.bench",
+    "bench_scores": "bayescrowd.plots.bench",
     "budget_curves": "bayescrowd.plots.budget",
     "budget_plan": "bayescrowd.plots.budget",
     "chain_ranks": "bayescrowd.plots.posterior",

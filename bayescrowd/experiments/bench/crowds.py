@@ -1,0 +1,100 @@
+"""The crowds of a folder: judgements with the true classes of some or all tasks.
+
+Each crowd is a folder of its own, `NAME/labels.csv` (or `labels.csv.gz`) and `NAME/truth.csv` (or
+`truth.csv.gz`), with the columns that `read_annotations` and `read_truth` recognise. Other files
+and folders without a file of labels are ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.io.reading import read_annotations, read_known_labels
+
+__all__ = ["BenchCrowd", "read_crowds"]
+
+
+class BenchCrowd(NamedTuple):
+    """A crowd whose truth is known."""
+
+    name: str
+    """Name of its folder."""
+    annotations: Annotations
+    """The judgements."""
+    truth: pd.Series
+    """True class by task; never given to a method."""
+    n_unchosen: int
+    """Number of tasks whose true class nobody chose."""
+    digest: str
+    """SHA-256 of the two files; results of a crowd with another digest are not used again."""
+
+
+def read_crowds(folder: str | os.PathLike[str]) -> list[BenchCrowd]:
+    r"""Read every crowd of a folder, in the order of their names.
+
+    Args:
+        folder: folder with one folder per crowd.
+
+    Raises:
+        FileNotFoundError: there is no such folder, or a crowd has no truth.
+        ValueError: there is no crowd in the folder, a file cannot be read, or no task of a truth
+            has labels.
+
+    Warns:
+        TruthWarning: some tasks of a truth have no labels, and are left out.
+
+    Examples:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp(), "birds")
+        >>> home.mkdir()
+        >>> _ = (home / "labels.csv").write_text("task,worker,label\n1,ann,owl\n1,bob,wren\n")
+        >>> _ = (home / "truth.csv").write_text("task,label\n1,owl\n")
+        >>> [(crowd.name, crowd.annotations.n_labels) for crowd in read_crowds(home.parent)]
+        [('birds', 2)]
+    """
+    home = Path(folder)
+    if not home.exists():
+        raise FileNotFoundError(f"{home}: there is no such folder")
+    if not home.is_dir():
+        raise ValueError(f"{home}: this is a file; expected a folder with one folder per crowd")
+    found = [place for place in sorted(home.iterdir()) if _table_in(place, "labels") is not None]
+    if not found:
+        raise ValueError(
+            f"{home}: there is no crowd in it; expected NAME/labels.csv (or labels.csv.gz) and "
+            "NAME/truth.csv"
+        )
+    return [_read_crowd(place) for place in found]
+
+
+def _read_crowd(place: Path) -> BenchCrowd:
+    labels, truth = _table_in(place, "labels"), _table_in(place, "truth")
+    assert labels is not None  # only such folders are read
+    if truth is None:
+        raise FileNotFoundError(f"{place / 'truth.csv'}: there is no such file")
+    annotations = read_annotations(labels)
+    known = read_known_labels(
+        truth, annotations, task=None, label=None, name="truth", raw_cells=False
+    )
+    digest = hashlib.sha256()
+    for path in (labels, truth):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return BenchCrowd(place.name, annotations, known.labels, known.n_unchosen, digest.hexdigest())
+
+
+def _table_in(place: Path, stem: str) -> Path | None:
+    """The file of a crowd with this name, plain or gzipped.
+
+    Raises:
+        ValueError: both are there, and may differ.
+    """
+    paths = [place / f"{stem}.csv{end}" for end in ("", ".gz")]
+    found = [path for path in paths if path.is_file()]
+    if len(found) > 1:
+        raise ValueError(f"{found[0]}: {found[1].name} is there too; expected only one of the two")
+    return found[0] if found else None
