@@ -9,11 +9,13 @@ crowdsourcing", ICML (EBCC). There the rows of a subtype are free; here they sca
 the worker does with the class as a whole, ``c[k, j]``, and around what the subtype does to
 everybody, ``e[j, m]``,
 
-    pi[k, j, m] ~ Dirichlet(s_j c[k, j] + t_j e[j, m]).
+    pi[k, j, m] ~ Dirichlet(s c[k, j] + t e[j, m]).
 
-The strengths s and t are numbers of pseudo-labels and are learned. Where s is large, subtypes do
-not matter and the model is that of Dawid and Skene; where t is large, a misleading task misleads
-all workers alike, including those with few labels.
+The strengths s and t are fixed numbers of pseudo-labels. With a large s, subtypes do not matter and
+the model is that of Dawid and Skene; with a large t, a misleading task misleads all workers alike,
+including those with few labels. Learned strengths were tried. On three crowds they gained 3 to 26
+nats of 2,500 to 14,000, mixed ten times as slowly, and let go of the workers' own rows (s below 1),
+which tie the subtypes of a class together.
 
 Everything stays conjugate. ``Gamma(a + n) / Gamma(a)``, a factor of the density of counts n with
 the rows integrated out, is a sum over numbers of tables of a Chinese restaurant, and each table
@@ -74,10 +76,6 @@ class Params(NamedTuple):
     """Probability of each true class (p)."""
     weight: Float[Array, "cls subtype"]
     """Weight of each subtype; its share of their sum is its probability in the class (rho)."""
-    own_strength: Float[Array, " cls"]
-    """Pseudo-labels that a worker's own row is worth on each subtype (s)."""
-    shared_strength: Float[Array, " cls"]
-    """Pseudo-labels that a subtype's row is worth for each worker (t)."""
     shared: Float[Array, "cls subtype cls"]
     """What a subtype leads everybody to answer, [true, subtype, observed] (e)."""
     confusion: Float[Array, "worker cls cls"]
@@ -87,10 +85,10 @@ class Params(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Dirichlet priors of rows and shares, gamma priors of the strengths.
+    """Dirichlet priors, and the strengths of the rows that a worker's row on a subtype follows.
 
-    The workers' own rows have the default prior of `dawid_skene`. A subtype's row is left nearly
-    open, since what misleads is not known in advance.
+    The workers' own rows have the default prior of `dawid_skene`. So have the subtypes'
+    rows: most tasks are not expected to mislead most workers.
     """
 
     prevalence: Positive = 3.0
@@ -101,14 +99,12 @@ class Prior(NamedTuple):
     """Pseudo-labels in each of a worker's own rows."""
     accuracy: OpenFraction = 0.6
     """Share of the pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
-    shared_pseudo_labels: Positive = 3.0
+    shared_pseudo_labels: Positive = 8.0
     """Pseudo-labels in each subtype's row, of which the same share is on the diagonal."""
     own_strength: Positive = 8.0
-    """Mean of a worker's strength, in pseudo-labels."""
+    """Pseudo-labels that a worker's own row is worth on each subtype (s)."""
     shared_strength: Positive = 4.0
-    """Mean of a subtype's strength, in pseudo-labels."""
-    strength_shape: Positive = 1.5
-    """Shape of the gamma distributions of both strengths; 1 would be exponential."""
+    """Pseudo-labels that a subtype's row is worth for each worker (t)."""
 
 
 class Simulation(NamedTuple):
@@ -133,37 +129,29 @@ def model(
 ) -> None:
     """State the joint density of parameters and labels, subtypes and true classes summed out.
 
-    Plates: ``prevalence``; both strengths in the plate ``cls``, the true class; ``weight`` and
-    ``shared`` in the plates ``cls`` and ``subtype``; ``confusion`` in the plates ``worker`` and
-    ``cls``; ``subtype_confusion`` in all three; the labels' marginal density, one term per item,
-    in the plate ``item``.
+    Plates: ``prevalence``; ``weight`` and ``shared`` in the plates ``cls``, the true class, and
+    ``subtype``; ``confusion`` in the plates ``worker`` and ``cls``; ``subtype_confusion`` in all
+    three; the labels' marginal density, one term per item, in the plate ``item``.
 
     Args:
         labels: the observed labels.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
-        prior: pseudo-counts of the priors, means and shape of the strengths.
+        prior: pseudo-counts of the priors, and the strengths.
     """
     subtypes = numpyro.plate("subtype", N_SUBTYPES, dim=-1)
     classes = numpyro.plate("cls", n_classes, dim=-2)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
-    with numpyro.plate("cls", n_classes, dim=-1):
-        own_strength = numpyro.sample("own_strength", _strength_prior(prior, prior.own_strength))
-        shared_strength = numpyro.sample(
-            "shared_strength", _strength_prior(prior, prior.shared_strength)
-        )
     with classes, subtypes:
         weight = numpyro.sample("weight", dist.Gamma(prior.share, 1.0))
         shared = numpyro.sample("shared", _shared_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         confusion = numpyro.sample("confusion", _confusion_prior(prior, n_classes))
-    rows = row_concentrations(confusion, shared, own_strength, shared_strength)
+    rows = row_concentrations(confusion, shared, prior)
     with numpyro.plate("worker", n_workers, dim=-3), classes, subtypes:
         subtype_confusion = numpyro.sample("subtype_confusion", dist.Dirichlet(rows))
-    params = Params(
-        prevalence, weight, own_strength, shared_strength, shared, confusion, subtype_confusion
-    )
+    params = Params(prevalence, weight, shared, confusion, subtype_confusion)
     with numpyro.plate("item", n_items, dim=-1):
         log_joint = label_log_joint(params, labels, n_items=n_items)
         numpyro.factor("labels", logsumexp(log_joint, axis=-1))
@@ -217,21 +205,10 @@ def simulate(
         n_items: number of items.
         n_workers: number of workers.
         n_classes: number of classes, at least 2.
-        prior: pseudo-counts of the priors, means and shape of the strengths.
+        prior: pseudo-counts of the priors, and the strengths.
     """
-    key_gammas, key_tables, key_rows, key_labels = jax.random.split(rng_key, 4)
-    shapes = jnp.concatenate(
-        [
-            jnp.full(2 * n_classes, prior.strength_shape),
-            jnp.full(n_classes * N_SUBTYPES, prior.share),
-        ]
-    )
-    gammas = jnp.exp(log_gamma(key_gammas, shapes))
-    strengths = gammas[: 2 * n_classes].reshape(2, n_classes) / prior.strength_shape
-    own_strength, shared_strength = (
-        strengths[0] * prior.own_strength,
-        strengths[1] * prior.shared_strength,
-    )
+    key_weight, key_tables, key_rows, key_labels = jax.random.split(rng_key, 4)
+    weight = jnp.exp(log_gamma(key_weight, jnp.full((n_classes, N_SUBTYPES), prior.share)))
     prevalence, shared, confusion = dirichlet_tables(
         key_tables,
         [
@@ -242,17 +219,9 @@ def simulate(
             ),
         ],
     )
-    rows = row_concentrations(confusion, shared, own_strength, shared_strength)
+    rows = row_concentrations(confusion, shared, prior)
     (subtype_confusion,) = dirichlet_tables(key_rows, [rows])
-    params = Params(
-        prevalence=prevalence,
-        weight=gammas[2 * n_classes :].reshape(n_classes, N_SUBTYPES),
-        own_strength=own_strength,
-        shared_strength=shared_strength,
-        shared=shared,
-        confusion=confusion,
-        subtype_confusion=subtype_confusion,
-    )
+    params = Params(prevalence, weight, shared, confusion, subtype_confusion)
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
 
 
@@ -295,12 +264,10 @@ def shared_concentration(
 def row_concentrations(
     confusion: Float[Array, "worker cls cls"],
     shared: Float[Array, "cls subtype cls"],
-    own_strength: Float[Array, " cls"],
-    shared_strength: Float[Array, " cls"],
+    prior: Prior,
 ) -> Float[Array, "worker cls subtype cls"]:
     """Dirichlet concentrations of the workers' rows on each subtype (s c + t e)."""
-    own = (own_strength[:, None] * confusion)[:, :, None]
-    return own + shared_strength[:, None, None] * shared
+    return prior.own_strength * confusion[:, :, None] + prior.shared_strength * shared
 
 
 def pair_prevalence(params: Params) -> Float[Array, "cls subtype"]:
@@ -321,10 +288,6 @@ def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
-
-
-def _strength_prior(prior: Prior, mean: float) -> dist.Gamma:
-    return dist.Gamma(prior.strength_shape, prior.strength_shape / mean)
 
 
 def _shared_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

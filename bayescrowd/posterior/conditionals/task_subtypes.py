@@ -1,21 +1,16 @@
 """Conditionals of the model of task subtypes, all of them exact.
 
 A sweep first draws each item's subtype given its class. Then only the counts ``n[k, j, m, l]`` of
-answers matter. With the rows on subtypes integrated out, ``a = s_j c[k, j] + t_j e[j, m]`` and
-``b = s_j + t_j``, the answers of worker k to items of class j and subtype m have the density
+answers matter. With the rows on subtypes integrated out and ``a = s c[k, j] + t e[j, m]``, the
+answers of worker k to items of class j and subtype m have a density in proportion to
 
-    Gamma(b) / Gamma(b + n[k, j, m, .])  prod over l of  Gamma(a_l + n[k, j, m, l]) / Gamma(a_l).
+    prod over l of  Gamma(a_l + n[k, j, m, l]) / Gamma(a_l).
 
-Two kinds of auxiliary variables make it a product of powers (Y. W. Teh, M. I. Jordan, M. J. Beal
-and D. M. Blei 2006, "Hierarchical Dirichlet processes", JASA 101, section 5.3 and appendix A;
-M. D. Escobar and M. West 1995, "Bayesian density estimation and inference using mixtures", JASA 90,
-section 6):
-
-- The second factor: tables of a Chinese restaurant with n customers, one per label, of which the
-  i-th opens a table with probability ``a / (a + i)``. A table serves the worker's row with
-  probability ``s c / a`` and else the subtype's. Given the tables, c and e are Dirichlet rows.
-- The first factor: ``w ~ Beta(b, n)`` for each worker, class and subtype with labels. It leaves
-  ``w^b``, so that s and t are gamma given the tables and the sum of ``log w``.
+Each factor is a sum over the number of tables of a Chinese restaurant with n customers, one per
+label, of which the i-th opens a table with probability ``a / (a + i)``, i = 0 .. n - 1 (Y. W. Teh,
+M. I. Jordan, M. J. Beal and D. M. Blei 2006, "Hierarchical Dirichlet processes", JASA 101, section
+5.3). A table serves the worker's row with probability ``s c / a`` and else the subtype's. Given the
+tables, c and e are Dirichlet rows with their tables added to the concentrations.
 
 In the end the rows on subtypes are Dirichlet(a + n), and the subtypes of each class are renumbered
 at random, since all numberings have the same density and one chain should see them all.
@@ -75,8 +70,6 @@ def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
     return Params(
         prevalence=jnp.full(n_classes, 1 / n_classes),
         weight=jnp.full((n_classes, N_SUBTYPES), prior.share),
-        own_strength=jnp.full(n_classes, prior.own_strength),
-        shared_strength=jnp.full(n_classes, prior.shared_strength),
         shared=shared,
         confusion=jnp.broadcast_to(own, (n_workers, n_classes, n_classes)),
         subtype_confusion=jnp.broadcast_to(shared, (n_workers, *shared.shape)),
@@ -91,16 +84,13 @@ def _draw_params(
     prior: Prior,
 ) -> Params:
     """Subtypes given classes and parameters, then the parameters given classes and subtypes."""
-    key_pair, key_tables, key_strength, key_crowd, key_rows, key_order = jax.random.split(
-        rng_key, 6
-    )
+    key_pair, key_tables, key_total, key_crowd, key_rows, key_order = jax.random.split(rng_key, 6)
     n_workers, n_classes, n_subtypes, _ = params.subtype_confusion.shape
     n_pairs = n_classes * n_subtypes
     pair = truth * n_subtypes + _draw_subtypes(key_pair, truth, params, labels)
     counts = answer_counts(pair, labels, n_workers=n_workers, n_true=n_pairs, n_classes=n_classes)
     counts = counts.reshape(n_workers, n_classes, n_subtypes, n_classes)
-    tables = split_tables(key_tables, counts, params, n_labels=len(labels.label))
-    own_strength, shared_strength, total = _draw_gammas(key_strength, counts, tables, params, prior)
+    tables = split_tables(key_tables, counts, params, prior, n_labels=len(labels.label))
     of_pair = class_counts(pair, n_pairs).reshape(n_classes, n_subtypes)
     prevalence, share, shared, confusion = dirichlet_tables(
         key_crowd,
@@ -111,14 +101,14 @@ def _draw_params(
             confusion_concentration(prior, n_classes) + tables.own,
         ],
     )
-    rows = row_concentrations(confusion, shared, own_strength, shared_strength)
+    rows = row_concentrations(confusion, shared, prior)
     (subtype_confusion,) = dirichlet_tables(key_rows, [rows + counts])
+    # The weights' sum is independent of their shares, of which alone the labels speak.
+    total = jnp.exp(log_gamma(key_total, jnp.full((n_classes, 1), n_subtypes * prior.share)))
     order = jnp.argsort(draw_uniforms(key_order, (n_classes, n_subtypes)), axis=-1)
     return Params(
         prevalence=prevalence,
-        weight=jnp.take_along_axis(share, order, axis=-1) * total[:, None],
-        own_strength=own_strength,
-        shared_strength=shared_strength,
+        weight=jnp.take_along_axis(share, order, axis=-1) * total,
         shared=jnp.take_along_axis(shared, order[:, :, None], axis=1),
         confusion=confusion,
         subtype_confusion=jnp.take_along_axis(subtype_confusion, order[None, :, :, None], axis=2),
@@ -129,6 +119,7 @@ def split_tables(
     rng_key: PRNGKeyArray,
     counts: Float[Array, "worker cls subtype cls"],
     params: Params,
+    prior: Prior,
     *,
     n_labels: int,
 ) -> Tables:
@@ -138,8 +129,8 @@ def split_tables(
     assigned to the cells in order.
     """
     _, n_classes, n_subtypes, _ = counts.shape
-    own = params.own_strength[:, None] * params.confusion
-    shared = params.shared_strength[:, None, None] * params.shared
+    own = prior.own_strength * params.confusion
+    shared = prior.shared_strength * params.shared
     sizes = counts.astype(int).ravel()
     cell = jnp.repeat(jnp.arange(sizes.size), sizes, total_repeat_length=n_labels)
     rank = jnp.arange(n_labels) - (jnp.cumsum(sizes) - sizes)[cell]
@@ -167,35 +158,6 @@ def _draw_subtypes(
         lambda rows: jnp.zeros(len(truth)).at[labels.item].add(rows[row]), by_subtype
     )
     return draw_categories(rng_key, jnp.log(params.weight)[truth] + log_answers.T)
-
-
-def _draw_gammas(
-    rng_key: PRNGKeyArray,
-    counts: Float[Array, "worker cls subtype cls"],
-    tables: Tables,
-    params: Params,
-    prior: Prior,
-) -> tuple[Float[Array, " cls"], Float[Array, " cls"], Float[Array, " cls"]]:
-    """Both strengths, and the sum of the weights of each class's subtypes."""
-    key_beta, key_strength = jax.random.split(rng_key)
-    n_classes, n_subtypes = params.weight.shape
-    n = counts.sum(axis=-1)
-    b = jnp.broadcast_to((params.own_strength + params.shared_strength)[:, None], n.shape)
-    log_x, log_y = log_gamma(key_beta, jnp.stack([b, jnp.maximum(n, 1.0)]))
-    log_w = jnp.where(n > 0, log_x - jnp.logaddexp(log_x, log_y), 0.0).sum(axis=(0, 2))
-    shapes = jnp.stack(
-        [
-            prior.strength_shape + tables.own.sum(axis=(0, 2)),
-            prior.strength_shape + tables.shared.sum(axis=(1, 2)),
-            jnp.full(n_classes, n_subtypes * prior.share),
-        ]
-    )
-    own, shared, total = jnp.exp(log_gamma(key_strength, shapes))
-    return (
-        own / (prior.strength_shape / prior.own_strength - log_w),
-        shared / (prior.strength_shape / prior.shared_strength - log_w),
-        total,
-    )
 
 
 def _log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
