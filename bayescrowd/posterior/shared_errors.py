@@ -53,7 +53,7 @@ LEAST_INFLATION = 0.1
 
 
 _CHECK = 16
-"""Number folded into the key of the posterior's seed, so that sampling and check do not share it."""
+"""Folded into the key of the posterior's seed, so that sampling and check do not share numbers."""
 
 
 class SharedErrors(NamedTuple):
@@ -134,18 +134,26 @@ def check_shared_errors(post: Container) -> SharedErrors | None:
     )
 
 
-def fit_problems(found: SharedErrors | None, model: str) -> list[str]:
-    """What the check says against the model, and what to do, in one sentence if anything."""
+def fit_problems(found: SharedErrors | None, *, model: str) -> list[str]:
+    """What the check says against the model and what to do about it, one sentence if anything.
+
+    Args:
+        found: the result of `check_shared_errors`.
+        model: name of the model.
+    """
     if found is None or found.fits:
         return []
-    independent = found.n_votes / (1 + found.inflation)
-    better = "" if model == "task_subtypes" else "the model task_subtypes may fit better, and "
-    return [
-        f"raters err together (their errors on a task correlate by {found.observed.mean():.2f} "
-        f"given its class, where the model expects {found.simulated.mean():.2f}; "
-        f"{found.n_votes:.1f} votes count as at most {max(independent, 1):.1f}), so that "
-        f"probabilities are too sure: {better}gold labels tell how often they are wrong"
-    ]
+    n_left = max(found.n_votes / (1 + found.inflation), 1.0)
+    problem = (
+        f"raters err together: given a task's class their errors correlate by "
+        f"{found.observed.mean():.2f}, where the model expects {found.simulated.mean():.2f}, so "
+        f"that {found.n_votes:.1f} votes on a task are worth about {n_left:.1f} of those that the "
+        "model counts, and its probabilities are too sure; "
+    )
+    advice = "gold labels show how often they are wrong"
+    if model != "task_subtypes":
+        advice = "the model task_subtypes allows for shared errors, and " + advice
+    return [problem + advice]
 
 
 def error_correlation(
