@@ -40,7 +40,7 @@ POLICIES = [
 ]
 CROWD_MODELS = [
     *("ability_dawid_skene", "dawid_skene", "hierarchical_dawid_skene", "item_difficulty"),
-    *("mace", "one_coin", "worker_types"),
+    *("mace", "one_coin", "task_subtypes", "worker_types"),
 ]
 COMMANDS = [
     "aggregate LABELS --json",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayescrowd.models import mace as mace
     from bayescrowd.models import naive_bayes as naive_bayes
     from bayescrowd.models import one_coin as one_coin
+    from bayescrowd.models import task_subtypes as task_subtypes
     from bayescrowd.models import worker_types as worker_types
 
 __all__ = sorted(name for _, name, _ in iter_modules(__path__) if not name.startswith("_"))

@@ -35,7 +35,7 @@ class Labels(NamedTuple):
 
 def log_joint_of_labels(
     prevalence: Float[Array, " cls"],
-    confusion: Float[Array, "worker cls cls"],
+    confusion: Float[Array, "worker cls observed"],
     labels: Labels,
     *,
     n_items: int,

@@ -9,6 +9,7 @@
 * `container`: ArviZ's container, written and read.
 * `predictive`: prior and posterior predictive draws.
 * `diagnostics`, `approximation`, `checks`, `calibration`: whether to believe the draws.
+* `shared_errors`: whether raters err together more than the model expects.
 * `workers`: `worker_posterior`.
 * `judgements`: draws of the model of numeric judgements; `repeats`: what they say about repeats.
 """

@@ -11,20 +11,22 @@ the Hungarian method from expected counts, as for EM).
   are those of that mode. The result says which chains were renamed.
 - Draws whose naming differs from that of their chain cannot be repaired, since the boundary between
   two modes has no names: their share is reported.
+- Subtypes of a class (`bayescrowd.models.task_subtypes`) have no names at all. In each draw they
+  are numbered by how often labels are right on them, the easiest first.
 - Where labels hardly tell classes apart, all namings agree with the labels about equally well. The
   kappa of labels and classes says how far the crowd is above guessing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["Alignment", "align_chains", "complaints", "rename_classes"]
+__all__ = ["Alignment", "align_chains", "complaints", "order_subtypes", "rename_classes"]
 
 TIE = 1e-6
 """Another naming has to gain more than this share of the labels to replace the old one."""
@@ -102,6 +104,31 @@ def rename_classes(
     return np.stack(
         [np.take(chain, order, axis=axis) for chain, order in zip(values, naming, strict=True)]
     )
+
+
+def order_subtypes(
+    params: Mapping[str, tuple[Sequence[str], np.ndarray]], n_labels: Float[np.ndarray, " worker"]
+) -> dict[str, tuple[Sequence[str], np.ndarray]]:
+    """Number the subtypes of each class and draw by how often labels are right, easiest first.
+
+    Args:
+        params: dimensions and values of the parameters of a model with the site
+            `subtype_confusion`, classes named as the user names them.
+        n_labels: number of labels of each worker, the weight of a worker in the average.
+    """
+    rows = params["subtype_confusion"][1]
+    weight = n_labels / max(n_labels.sum(), 1)
+    right = np.einsum("cdwkmk,w->cdkm", rows, weight.astype(rows.dtype))
+    order = np.argsort(-right, axis=-1, kind="stable")
+    axes = ("chain", "draw", "cls", "subtype")
+    ordered = {}
+    for name, (dims, values) in params.items():
+        if "subtype" in dims:
+            shape = [order.shape[axes.index(dim)] if dim in axes else 1 for dim in dims]
+            axis = list(dims).index("subtype")
+            values = np.take_along_axis(values, order.reshape(shape), axis=axis)
+        ordered[name] = (dims, values)
+    return ordered
 
 
 def complaints(alignment: Alignment) -> list[str]:

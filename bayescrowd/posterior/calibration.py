@@ -120,6 +120,7 @@ class Band(NamedTuple):
 _THIN = {
     "mace": 60,
     "hierarchical_dawid_skene": 40,
+    "task_subtypes": 40,
     "ability_dawid_skene": 12,
     "worker_types": 8,
     "item_difficulty": 4,

@@ -20,7 +20,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.data.annotations import Annotations, as_annotations
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.posterior.alignment import Alignment, align_chains, complaints, rename_classes
+from bayescrowd.posterior.alignment import (
+    Alignment,
+    align_chains,
+    complaints,
+    order_subtypes,
+    rename_classes,
+)
 from bayescrowd.posterior.chains import Recording, Sizes
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
@@ -97,6 +103,9 @@ class CrowdProblem(NamedTuple):
         for name, site_dims in self.dims.items():
             dims = ("chain", "draw", *site_dims)
             params[name] = (dims, rename_classes(recording.params[name], dims, alignment.naming))
+        if "subtype_confusion" in params:
+            n_labels = np.bincount(self.ann.worker_codes, minlength=self.ann.n_workers)
+            params = order_subtypes(params, n_labels.astype(float))
         label_mean = rename_classes(
             recording.label_mean, ("chain", "task", "cls"), alignment.naming
         )

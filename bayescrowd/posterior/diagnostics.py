@@ -5,7 +5,8 @@ folding, and localization: an improved R-hat for assessing convergence of MCMC",
 16(2): R-hat below 1.01 and effective sample sizes (ESS) above 100 per chain, in the bulk and in the
 tails. A. Vehtari, A. Gelman and J. Gabry (2017), "Practical Bayesian model evaluation using
 leave-one-out cross-validation and WAIC", Statistics and Computing 27: leaving out one task, true
-class summed out, at a time. ArviZ computes all of them.
+class summed out, at a time. ArviZ computes all of them. Draws that are right may still be those of
+a model that is wrong; `bayescrowd.posterior.shared_errors` checks whether raters err together.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bayescrowd.posterior.container import (
     group_names,
     group_of,
 )
+from bayescrowd.posterior.shared_errors import SharedErrors, check_shared_errors, fit_problems
 
 __all__ = ["Diagnosis", "compare", "diagnose"]
 
@@ -60,19 +62,21 @@ MOST_QUANTITIES = 2_000
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Whether the draws of one posterior can be trusted; prints as its verdict.
+    """Whether the draws of one posterior can be trusted, and its model; prints as its verdict.
 
     Attributes:
         verdict: one sentence or several in plain language.
-        is_trustworthy: whether nothing was found that speaks against the draws.
+        is_trustworthy: whether nothing was found that speaks against the draws or their model.
         rhat: the worst rank-normalised R-hat.
         ess_bulk: the smallest effective sample size of the bulk.
         ess_tail: the smallest effective sample size of the tails.
         n_divergent: number of divergent transitions of NUTS, 0 for other samplers.
         pareto_k: Pareto k of the importance weights of an approximation's draws ('svi'), NaN for
             samplers.
-        problems: what speaks against the draws, one sentence each.
+        problems: what speaks against the draws or their model, one sentence each.
         table: rhat, ess_bulk and ess_tail of each variable, its worst entry.
+        shared_errors: how raters' errors correlate, and what the model expects; None where that
+            cannot be told.
     """
 
     verdict: str
@@ -84,6 +88,7 @@ class Diagnosis:
     pareto_k: float
     problems: tuple[str, ...]
     table: pd.DataFrame
+    shared_errors: SharedErrors | None = None
 
     def __str__(self) -> str:
         return self.verdict
@@ -91,7 +96,7 @@ class Diagnosis:
 
 @validate_arguments
 def diagnose(post: Container) -> Diagnosis:
-    """Judge the draws of a posterior.
+    """Judge the draws of a posterior, and whether raters err together more than its model expects.
 
     Args:
         post: the result of `sample_posterior`, or a container from elsewhere; what that lacks,
@@ -114,6 +119,8 @@ def diagnose(post: Container) -> Diagnosis:
     approximation = approximation_of(post)
     rhat = float(table["rhat"].max())
     ess_bulk, ess_tail = (float(table[name].min()) for name in ("ess_bulk", "ess_tail"))
+    shared_errors = check_shared_errors(post)
+    misfit = fit_problems(shared_errors, model=str(post.attrs.get("model")))
     problems = [
         *_convergence_problems(table, watched, n_chains),
         *_divergence_problems(n_divergent, n_chains * posterior.sizes["draw"]),
@@ -125,7 +132,9 @@ def diagnose(post: Container) -> Diagnosis:
         f"{n_chains} chains of {posterior.sizes['draw']} draws"
     )
     if problems:
-        verdict = f"Do not trust these draws: {'; '.join(problems)} ({summary})."
+        verdict = f"Do not trust these draws: {'; '.join([*problems, *misfit])} ({summary})."
+    elif misfit:
+        verdict = f"These draws are right for a model that does not fit: {misfit[0]} ({summary})."
     else:
         verdict = f"Nothing speaks against these draws: {summary}."
     if approximation:
@@ -135,14 +144,15 @@ def diagnose(post: Container) -> Diagnosis:
         )
     return Diagnosis(
         verdict=verdict,
-        is_trustworthy=not problems,
+        is_trustworthy=not problems and not misfit,
         rhat=rhat,
         ess_bulk=ess_bulk,
         ess_tail=ess_tail,
         n_divergent=n_divergent,
         pareto_k=approximation.pareto_k if approximation else float("nan"),
-        problems=tuple(problems),
+        problems=(*problems, *misfit),
         table=table,
+        shared_errors=shared_errors,
     )
 
 

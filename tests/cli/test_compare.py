@@ -12,7 +12,13 @@ from bayescrowd.cli import compare, main
 from bayescrowd.posterior import sample
 from bayescrowd.posterior.container import assemble, dataset_of
 
-LEVELS = {"dawid_skene": -2.0, "hierarchical_dawid_skene": -1.99, "one_coin": -2.5, "mace": -3.0}
+LEVELS = {
+    "dawid_skene": -2.0,
+    "hierarchical_dawid_skene": -1.99,
+    "one_coin": -2.5,
+    "mace": -3.0,
+    "task_subtypes": -2.2,
+}
 """Log density of each task's labels, about, under each model."""
 
 
@@ -60,7 +66,7 @@ def test_models_are_ranked(folder, capsys):
     assert lines[0] == "labels.csv: 300 labels of 60 tasks by 8 workers, 2 classes"
     places = [i for i, line in enumerate(lines) if line.split(" ")[0] in LEVELS]
     table = pd.read_csv("models.csv")
-    assert [lines[i].split(" ")[0] for i in places[:4]] == table["model"].tolist()
+    assert [lines[i].split(" ")[0] for i in places[:5]] == table["model"].tolist()
     best, second = table["model"][:2]
     assert {best, second} == {"dawid_skene", "hierarchical_dawid_skene"}
     assert f"{best} predicts best, but not clearly better than {second}." in lines

@@ -24,6 +24,7 @@ from bayescrowd.models import (
     mace,
     naive_bayes,
     one_coin,
+    task_subtypes,
     worker_types,
 )
 
@@ -109,6 +110,12 @@ def params_of(module, seed):
             jnp.asarray(rng.normal(0.0, 1.0, size=N_ITEMS)),
         ],
         mace: lambda: [jnp.asarray(rng.uniform(size=N_WORKERS)), rows(rng, N_WORKERS, 3)],
+        task_subtypes: lambda: [
+            rows(rng, 3, 2),
+            rows(rng, 3, 2, 3),
+            rows(rng, N_WORKERS, 3, 3),
+            rows(rng, N_WORKERS, 3, 2, 3),
+        ],
         one_coin: lambda: [jnp.asarray(rng.uniform(0.2, 0.9, size=N_WORKERS))],
     }
     if module not in of_model:

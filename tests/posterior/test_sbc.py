@@ -19,6 +19,7 @@ from bayescrowd.models import (
     mace,
     naive_bayes,
     one_coin,
+    task_subtypes,
 )
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior import calibration
@@ -46,6 +47,7 @@ WRONG_PRIORS = {
     one_coin: {"accuracy": 0.85},
     mace: {"knowing": 3.0},
     hierarchical_dawid_skene: {"accuracy": 0.85},
+    task_subtypes: {"accuracy": 0.85},
     naive_bayes: {"conditional": 6.0},
     access_path: {"conditional": 6.0},
     item_difficulty: {"ability": 3.0},
@@ -62,7 +64,8 @@ def small(model):
     case, _, _ = calibration.standard_case(model)
     if case.is_known is None:
         case = calibration.crowd_case(model, n_items=6, n_workers=3)
-    thin = {mace: 30, hierarchical_dawid_skene: 15, access_path: 15}.get(model, 10)
+    thins = {mace: 30, hierarchical_dawid_skene: 15, access_path: 15, task_subtypes: 15}
+    thin = thins.get(model, 10)
     return Small(Gibbs(model), case, thin, prior)
 
 
@@ -124,6 +127,17 @@ def drawn_params(rng, model, sizes):
         strength = params["strength"] = rng.lognormal(np.log(prior.strength), scale, (n, n_classes))
         around = (strength[:, :, None] * crowd)[:, None]
         params["confusion"] = dirichlet(rng, np.repeat(around, n_workers, axis=1))
+    if model is task_subtypes:
+        n_subtypes = task_subtypes.N_SUBTYPES
+        own = rows(n_classes, prior.n_pseudo_labels, prior.accuracy)
+        of_subtype = rows(n_classes, prior.shared_pseudo_labels, prior.accuracy)[:, None]
+        params["weight"] = rng.gamma(prior.share, size=(n, n_classes, n_subtypes))
+        shared = np.tile(np.repeat(of_subtype, n_subtypes, axis=1), (n, 1, 1, 1))
+        shared = params["shared"] = dirichlet(rng, shared)
+        confusion = params["confusion"] = dirichlet(rng, np.tile(own, (n, n_workers, 1, 1)))
+        around = prior.own_strength * confusion[:, :, :, None]
+        around = around + prior.shared_strength * shared[:, None]
+        params["subtype_confusion"] = dirichlet(rng, around)
     return params
 
 
@@ -152,7 +166,12 @@ def simulate_all(seed, model, case):
     each = np.arange(N_SIMULATIONS)[:, None]
     prevalence = np.repeat(params["prevalence"][:, None], case.sizes.n_items, axis=1)
     truth = categories(rng, prevalence)
-    if case.is_known is None:
+    if model is task_subtypes:
+        item, worker = design
+        subtype = categories(rng, params["weight"][each, truth])
+        given = params["subtype_confusion"][each, worker, truth[:, item], subtype[:, item]]
+        data = Labels(*together(item, worker), categories(rng, given))
+    elif case.is_known is None:
         item, worker = design
         given = answer_probability(model, params, item, worker, case.sizes.n_classes)
         label = categories(rng, given[each, np.arange(len(item)), truth[:, item]])

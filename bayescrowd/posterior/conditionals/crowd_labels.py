@@ -53,16 +53,23 @@ def _interleave(codes: Int[Array, " label"], *, fill: int) -> Int[Array, " padde
 
 
 def answer_counts(
-    truth: Int[Array, " item"], labels: Labels, *, n_workers: int, n_classes: int
-) -> Float[Array, "worker cls cls"]:
+    truth: Int[Array, " item"],
+    labels: Labels,
+    *,
+    n_workers: int,
+    n_classes: int,
+    n_true: int | None = None,
+) -> Float[Array, "worker true cls"]:
     """Number of times each worker gave each answer to items of each class.
 
-    Indexed [worker, true, observed].
+    Indexed [worker, true, observed]. Where a model divides classes further, `n_true` is the number
+    of the parts that `truth` tells apart.
     """
+    n_true = n_true or n_classes
     # One index instead of three halves the time.
-    cell = (labels.worker * n_classes + truth[labels.item]) * n_classes + labels.label
-    counts = jnp.zeros(n_workers * n_classes * n_classes).at[cell].add(1.0)
-    return counts.reshape(n_workers, n_classes, n_classes)
+    cell = (labels.worker * n_true + truth[labels.item]) * n_classes + labels.label
+    counts = jnp.zeros(n_workers * n_true * n_classes).at[cell].add(1.0)
+    return counts.reshape(n_workers, n_true, n_classes)
 
 
 def coin_counts(
