@@ -11,6 +11,7 @@ What every method shares:
 * `implied`: the confusion matrices that the answers of any method imply.
 * `quality`: the accuracy and information of workers, and a warning flag.
 * `post_strata`: shares that a few known cases make honest.
+* `dependence` (with `rater_pairs`): how far raters err together, and who repeats whom.
 * `task_sample`: samples of tasks that do not depend on ids or on the order of rows.
 
 One file per method:

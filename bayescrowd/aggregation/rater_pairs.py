@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.special import betaincinv
