@@ -271,6 +271,7 @@ def row_concentrations(
     return prior.own_strength * confusion[:, :, None] + prior.shared_strength * shared
 
 
+@validate_arguments
 def pair_prevalence(params: Params) -> Float[Array, "cls subtype"]:
     """Probability of each pair of a class and one of its subtypes (p rho)."""
     share = params.weight / params.weight.sum(axis=-1, keepdims=True)

@@ -301,6 +301,7 @@ def examples() -> dict[str, Any]:
         "difference": pd.DataFrame({"MV": [0.1, 0.2]}),
         "standard_error": pd.DataFrame({"MV": [0.1, 0.2]}),
         "reference": "A",
+        "gold": crowd.truth,
         "posteriors": {},
         "post": None,
         "judgements": judgements[0],

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Bool, Float, Int
+from scipy.special import betaincinv
 
 __all__ = ["N_STRATA", "Share", "beta_interval", "cut", "post_stratified", "quartiles", "tally"]
 
@@ -92,9 +92,9 @@ def beta_interval(
     spread = mean * (1 - mean)
     total = np.maximum(spread / np.clip(variance, 1e-12, 0.999 * spread) - 1, 1e-3)
     tails = (1 - level) / 2
-    beta = scipy.stats.beta(mean * total, (1 - mean) * total)
+    a, c = mean * total, (1 - mean) * total
     # Of a very skewed distribution, the mean can lie outside of the central interval.
-    return np.minimum(beta.ppf(tails), mean), np.maximum(beta.ppf(1 - tails), mean)
+    return np.minimum(betaincinv(a, c, tails), mean), np.maximum(betaincinv(a, c, 1 - tails), mean)
 
 
 def tally(

@@ -44,9 +44,10 @@ class Method(NamedTuple):
 
 
 _SHORT = {
-    "auto": Method("AutoAggregator", "an average of models; nothing to choose"),
+    "auto": Method("AutoAggregator", "models averaged, safe if workers err together"),
     "majority-vote": Method("MajorityVote", "the class that most workers chose"),
     "wawa": Method("Wawa", "votes weighted by agreement with the majority"),
+    "bwa": Method("BWA", "votes weighted by precision, per class"),
     "zero-based-skill": Method("ZeroBasedSkill", "votes weighted by skills learned iteratively"),
     "mmsr": Method("MMSR", "skills from robust rank-one matrix completion"),
     "kos": Method("KOS", "message passing; treats classes as ordered"),
@@ -58,6 +59,8 @@ _SHORT = {
     "empirical-bayes": Method("EmpiricalBayesDawidSkene", "confusion matrices shrunk by ability"),
     "worker-types": Method("WorkerTypes", "EM with a few types of workers"),
     "dawid-skene": Method("DawidSkene", "EM with a confusion matrix per worker"),
+    "ibcc": Method("IBCC", "Dawid–Skene with its parameters integrated out"),
+    "ebcc": Method("EBCC", "IBCC with subtypes of tasks: workers may err together"),
     "selective": Method("SelectiveDawidSkene", "Dawid–Skene without uninformative workers"),
     "spectral": Method("SpectralDawidSkene", "Dawid–Skene started by the method of moments"),
 }

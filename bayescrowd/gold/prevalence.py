@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 from jaxtyping import Bool, Float, Int
+from scipy.special import ndtri
 
 from bayescrowd.aggregation.auto.aggregator import AutoAggregator
 from bayescrowd.aggregation.post_strata import (
@@ -254,7 +254,7 @@ def _gold_only(
 
 
 def _normal(estimate: float, variance: float, level: float) -> Share:
-    half = scipy.stats.norm.ppf((1 + level) / 2) * np.sqrt(max(variance, 0.0))
+    half = ndtri((1 + level) / 2) * np.sqrt(max(variance, 0.0))
     ends = np.clip([estimate, estimate - half, estimate + half], 0, 1)
     return Share(ends[:1], ends[1:2], ends[2:])
 

@@ -124,7 +124,15 @@ PLAN = BudgetPlan(
     ),
 )
 
+SCORES = pd.DataFrame(
+    {"MajorityVote": [30.0, 10.0], "DawidSkene": [20.0, 12.0]}, index=["birds", "dogs"]
+)
+
 PICTURES = {
+    "bench_differences": lambda est, data, ax: plots.bench_differences(
+        SCORES[["DawidSkene"]] - 20, SCORES[["DawidSkene"]] / 10, "MajorityVote", ax
+    ),
+    "bench_scores": lambda est, data, ax: plots.bench_scores(SCORES, ax),
     "budget_curves": lambda est, data, ax: plots.budget_curves(CURVE, ax),
     "budget_plan": lambda est, data, ax: plots.budget_plan(PLAN, ax, within=0.04),
     "attribute_map": lambda est, data, ax: plots.attribute_map(selection(), ax),

@@ -67,8 +67,11 @@ REPLICATED = ("pooled", "difficulty")
 N_STARTS, N_SUBTYPES, EBCC_N_ITER, EBCC_TOL = 6, 10, 60, 1e-2
 """Starts, subtypes, iterations and tolerance of EBCC; starts are averaged and need not settle."""
 
+LABELS_OF_STARTS = 200_000
+"""Labels over all starts of EBCC, above which there are fewer starts, but one at least."""
+
 VERY_LARGE = 500_000
-"""Crowds with more labels than this do without EBCC and BWA; larger crowds have fewer starts."""
+"""Crowds with more labels than this do without EBCC and BWA."""
 
 RELIABLE = 0.9
 """Where the pool is relied on more than this, a large crowd is spared the other candidates."""
@@ -149,7 +152,7 @@ class AutoAggregator(RowAggregator):
         if replicates is not None:
             candidates["rater bootstrap"] = replicates.mean
         instability = float("nan") if replicates is None else replicates.instability
-        blend = self._blend = blend_for(_n_raters(ann), self._gain, instability)
+        blend = self._blend = blend_for(_n_raters(ann), ann.n_labels, self._gain, instability)
         if ann.n_labels <= VERY_LARGE:
             candidates["EBCC"] = self._subtypes(ann, pairs)
             candidates["BWA"] = shares(weighted_average(Judgements(ann), pairs.fixed).state.z)
@@ -232,7 +235,7 @@ class AutoAggregator(RowAggregator):
             ann,
             pairs,
             n_subtypes=N_SUBTYPES,
-            n_starts=min(N_STARTS, VERY_LARGE // ann.n_labels),
+            n_starts=int(np.clip(LABELS_OF_STARTS // ann.n_labels, 1, N_STARTS)),
             n_iter=EBCC_N_ITER,
             tol=EBCC_TOL,
             seed=self.seed,

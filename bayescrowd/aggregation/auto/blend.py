@@ -25,7 +25,10 @@ For the same reason w_P grows with the number of raters, from nothing. Where the
 weights contradict each other, labels alone cannot tell who is right, and the votes decide: a rises
 to 1 with the instability D of the replicates,
 
-    a = a_0 + (1 - a_0) clip((D - D_0) / d, 0, 1).                                              (4)
+    a = max(a_0 + (1 - a_0) clip((D - D_0) / d, 0, 1), n_0 / (n_0 + n)).                        (4)
+
+The second term keeps the votes where there are hardly any labels (n in all) to learn from: of three
+tasks, a model may put all into one class.
 
 The temperature goes from 1.4 + 0.07 g, between 1 and 1.8, at L = 1 to 1.8 at L = 0. Where errors
 are independent, as in simulated crowds, g is far below 0 and the best temperature is about 1.1.
@@ -50,7 +53,7 @@ MANY_RATERS = 8.0
 """Number of raters at which the pool is relied on half as much as it would be by many (R_L)."""
 
 GAIN, GAIN_SLOPE = 2.8, 3.0
-"""Gain of the model with hard tasks at which the pool is half relied on (g_0), and the slope (s)."""
+"""Gain of the model with hard tasks at which the pool is half relied on (g_0), and slope (s)."""
 
 MANY_FOR_POOL = 160.0
 """Number of raters at which the pool has half its weight beside the other candidates."""
@@ -60,6 +63,9 @@ WEIGHTS = {"pool": 1.0, "rater bootstrap": 0.1, "EBCC": 0.3, "BWA": 0.15}
 
 VOTE_WEIGHT = 0.05
 """Weight of the votes where fits agree with each other (a_0)."""
+
+FEW_LABELS = 40.0
+"""Number of labels at which the votes have half of the say (n_0)."""
 
 UNSTABLE, UNSTABLE_WIDTH = 0.44, 0.13
 """Instability at which the votes gain weight (D_0), and the distance to where they decide (d)."""
@@ -104,20 +110,21 @@ class Blend(NamedTuple):
         return warm / warm.sum(axis=1, keepdims=True)
 
 
-def blend_for(n_raters: int, gain: float, instability: float) -> Blend:
+def blend_for(n_raters: int, n_labels: int, gain: float, instability: float) -> Blend:
     """Weights by equations 2 to 4.
 
     Args:
         n_raters: number of raters with labels (R).
+        n_labels: number of labels (n).
         gain: standard errors by which hard tasks improve the prediction of held-out labels (g).
         instability: how far fits under random weights of the raters contradict each other (D);
             NaN if it was not measured.
 
     Examples:
-        >>> alone, together = blend_for(200, -4.0, 0.05), blend_for(8, 9.0, 0.3)
+        >>> alone, together = blend_for(200, 5000, -4.0, 0.05), blend_for(8, 5000, 9.0, 0.3)
         >>> round(alone.weights["pool"], 2), round(together.weights["pool"], 2)
         (1.0, 0.0)
-        >>> blend_for(8, 9.0, 0.7).vote_weight
+        >>> blend_for(8, 5000, 9.0, 0.7).vote_weight
         1.0
     """
     reliance = pool_reliance(n_raters, gain)
@@ -132,7 +139,10 @@ def blend_for(n_raters: int, gain: float, instability: float) -> Blend:
     alone = float(np.clip(alone, 1.0, TOGETHER_TEMPERATURE))
     return Blend(
         weights,
-        VOTE_WEIGHT + (1 - VOTE_WEIGHT) * contradiction,
+        max(
+            VOTE_WEIGHT + (1 - VOTE_WEIGHT) * contradiction,
+            FEW_LABELS / (FEW_LABELS + n_labels),
+        ),
         reliance * alone + (1 - reliance) * TOGETHER_TEMPERATURE,
     )
 

