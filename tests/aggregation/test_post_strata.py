@@ -7,13 +7,14 @@ import scipy.stats
 from bayescrowd.aggregation.post_strata import beta_interval, cut, post_stratified, quartiles, tally
 
 
-def test_formula():
+@pytest.mark.parametrize("guess", [0.5, 0.1])
+def test_formula(guess):
     sizes, claims = np.array([[10.0, 20, 30, 40]]), np.array([[0.1, 0.3, 0.6, 0.9]])
     n, x = np.array([[0.0, 2, 3, 5]]), np.array([[0.0, 1, 2, 5]])
-    share = post_stratified(sizes, claims, n, x)
+    share = post_stratified(sizes, claims, n, x, guess=guess)
     estimate = variance = 0.0
     for size, p, known, true in zip(sizes[0], claims[0], n[0], x[0], strict=True):
-        a, c = p + 0.25 + true, 1 - p + 0.25 + known - true
+        a, c = p + guess / 2 + true, 1 - p + (1 - guess) / 2 + known - true
         estimate += size / 100 * a / (a + c)
         variance += (size / 100) ** 2 * scipy.stats.beta(a, c).var()
     assert share.estimate[0] == pytest.approx(estimate)
