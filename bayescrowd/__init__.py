@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from bayescrowd.mixture.stagewise import ExpensiveFitWarning as ExpensiveFitWarning
     from bayescrowd.mixture.stagewise_estimator import StagewiseEM as StagewiseEM
     from bayescrowd.mixture.vote_start import WorseThanVotesWarning as WorseThanVotesWarning
+    from bayescrowd.panel.report import panel_report as panel_report
     from bayescrowd.posterior.diagnostics import compare as compare
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
     from bayescrowd.posterior.sample import label_posterior as label_posterior
@@ -138,6 +139,7 @@ _NAMES = {
     "load_dataset": "bayescrowd.datasets.registry",
     "load_table": "bayescrowd.datasets.registry",
     "pairwise_mutual_information": "bayescrowd.information",
+    "panel_report": "bayescrowd.panel.report",
     "plan_budget": "bayescrowd.budgeted.evaluation.planning",
     "prevalence": "bayescrowd.gold.prevalence",
     "read_annotations": "bayescrowd.io.reading",
