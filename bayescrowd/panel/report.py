@@ -236,7 +236,7 @@ def panel_report(
         labels=labels,
         probas=probas,
         dependence=est.dependence_,
-        judges=_judges(est, asked, probas, labels),
+        judges=_judges(est, asked, labels),
         accuracies=None if gold_report is None else gold_report.judges.rename_axis("judge"),
         gold_report=gold_report,
         swaps=swaps if len(swaps) else None,
@@ -261,11 +261,10 @@ def _with_gold(
     return pd.DataFrame(after, index=ann.tasks, columns=ann.classes), report
 
 
-def _judges(
-    est: AutoAggregator, abstentions: pd.DataFrame, probas: pd.DataFrame, labels: pd.Series
-) -> pd.DataFrame:
+def _judges(est: AutoAggregator, abstentions: pd.DataFrame, labels: pd.Series) -> pd.DataFrame:
     ann = est._annotations
-    table = verdict_counts(ann, abstentions, probas.to_numpy())
+    # By the fit without gold: gold would make its tasks look certain.
+    table = verdict_counts(ann, abstentions, est.probas_.to_numpy())
     label = ann.classes.get_indexer(pd.Index(labels.to_numpy()))
     same = np.bincount(
         ann.worker_codes, ann.label_codes == label[ann.task_codes], minlength=ann.n_workers
