@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
     from bayescrowd.io.reading import read_annotations as read_annotations
     from bayescrowd.io.reading import read_truth as read_truth
+    from bayescrowd.io.verdicts import read_verdicts as read_verdicts
     from bayescrowd.mixture.mdpd import MDPD as MDPD
     from bayescrowd.mixture.stagewise import ExpensiveFitWarning as ExpensiveFitWarning
     from bayescrowd.mixture.stagewise_estimator import StagewiseEM as StagewiseEM
@@ -144,6 +145,7 @@ _NAMES = {
     "prevalence": "bayescrowd.gold.prevalence",
     "read_annotations": "bayescrowd.io.reading",
     "read_truth": "bayescrowd.io.reading",
+    "read_verdicts": "bayescrowd.io.verdicts",
     "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers.curve",
     "simulate_budget": "bayescrowd.budgeted.evaluation.simulation",
