@@ -180,9 +180,8 @@ def _run(args: argparse.Namespace) -> int:
 
     with iterations("panel"):
         report = panel_report(
-            verdicts.annotations,
+            verdicts,
             gold,
-            abstentions=verdicts.abstentions,
             orders=args.orders or ("/plain", "/swap"),
             naming="position" if args.positions else "content",
             weights=weights,

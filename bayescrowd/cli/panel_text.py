@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd.cli.text import align
-from bayescrowd.data.text import quantity, shorten
+from bayescrowd.data.text import quantity, shorten, shorten_middle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,11 @@ MOST_IN_MATRIX = 12
 MOST_CLASSES = 12
 """Most classes in the table of shares."""
 
-METHODS = {"post-stratified": "post-stratified", "ppi": "PPI++", "rogan-gladen": "Rogan-Gladen"}
+WIDTH = 100
+"""Columns of the terminal."""
+
+METHODS = {"ppi": "PPI++", "rogan-gladen": "Rogan-Gladen", "gold-only": "gold alone"}
+"""Names of methods, where they differ from those in Python."""
 
 
 def report_text(report: PanelReport, source: str, positive: Any) -> str:
@@ -63,10 +67,10 @@ def share_lines(found: Prevalence, positive: Any) -> str:
             f"{row['lower']:.1%} to {row['upper']:.1%}"
         )
     tables = {found.method: found.shares, **found.beside}
-    rows = [["class", *(METHODS.get(name, name.replace("-", " ")) for name in tables)]]
-    for name in found.shares.index[:MOST_CLASSES]:
-        cells = [_interval(table.loc[name], "share") for table in tables.values()]
-        rows.append([shorten(name, 16), *cells])
+    rows = [["class", *(METHODS.get(name, name) for name in tables)]]
+    cells = [_intervals(table, "share")[:MOST_CLASSES] for table in tables.values()]
+    names = [shorten(name, 16) for name in found.shares.index[:MOST_CLASSES]]
+    rows += [list(row) for row in zip(names, *cells, strict=True)]
     lines.append(f"share of each class in %, {found.level:.0%} intervals")
     lines.append(align(rows))
     if len(found.shares) > MOST_CLASSES:
@@ -81,7 +85,8 @@ def _input_lines(report: PanelReport, source: str) -> str:
         f"{quantity(ann.n_tasks, 'task')}, {quantity(ann.n_classes, 'class', 'classes')}"
     )
     gold = f"; {quantity(report.n_gold, 'gold task')}" if report.n_gold else "; no gold"
-    lines = [f"{source}: {counts}{gold}"]
+    line = f"{source}: {counts}{gold}"
+    lines = [line] if len(line) <= WIDTH else [f"{source}:", f"  {counts}{gold}"]
     if len(report.abstentions):
         said = report.abstentions["value"].astype(str).value_counts()
         said = said[said > 0]
@@ -98,11 +103,12 @@ def _input_lines(report: PanelReport, source: str) -> str:
 def _alarm_lines(report: PanelReport) -> str:
     from bayescrowd.panel.report import alarm_in_words
 
-    return _paragraph("alarm" if report.alarm.buy_gold else "no alarm", alarm_in_words(report))
+    wrapped = textwrap.wrap(alarm_in_words(report), 96, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(["alarm", *wrapped])
 
 
 def _panel_lines(report: PanelReport) -> str:
-    dependence, probas = report.dependence, report.probas.to_numpy().max(axis=1)
+    dependence, probas = report.dependence, report.open_probas.to_numpy().max(axis=1)
     low, high = dependence.effective_votes
     bracket = f"{low:.1f} to {high:.1f} independent votes"
     lines = ["panel", f"  {dependence.n_votes:.3g} verdicts per task amount to {bracket}"]
@@ -152,31 +158,27 @@ def _shares(report: PanelReport, positive: Any) -> str:
 
 def _judge_lines(report: PanelReport) -> str:
     judges, accuracies = report.judges, report.accuracies
-    head = ["judge", "cluster", "verdicts", "abstained", "never asked", "as panel"]
     title = "judges by cluster (as panel: % of verdicts that are the panel's label, no accuracy)"
+    by, ascending = "cluster", True
     if accuracies is not None:
-        judges = judges.join(accuracies).sort_values("accuracy", ascending=False, kind="stable")
-        head.append(f"accuracy % ({report.level:.0%} interval)")
+        judges, by, ascending = judges.join(accuracies), "accuracy", False
         title = "judges by accuracy (as panel: % of verdicts that are the panel's label)"
-    else:
-        judges = judges.sort_values("cluster", kind="stable")
-    with_abstentions = bool((judges["n_abstained"] > 0).any())
-    rows = []
-    for name, row in judges.iterrows():
-        abstained = f"{row['n_abstained']:,}"
-        if with_abstentions:
-            abstained += f" ({row['share_abstained']:.0%})"
-        cells = [
-            shorten(name, 34),
-            _count(row["cluster"]),
-            f"{row['n_verdicts']:,}",
-            abstained,
-            f"{row['n_never_asked']:,}",
-            _percent(row["as_panel"]),
-        ]
-        rows.append(cells if accuracies is None else [*cells, _interval(row, "accuracy")])
-    lines = [title, align([head, *_ends(rows)])]
-    if with_abstentions:
+    judges = judges.sort_values(by, ascending=ascending, kind="stable")
+    table: dict[str, list[str]] = {
+        "cluster": [_count(value) for value in judges["cluster"]],
+        "verdicts": [_count(value) for value in judges["n_verdicts"]],
+    }
+    if has_abstained := bool((judges["n_abstained"] > 0).any()):
+        counts = zip(judges["n_abstained"], judges["share_abstained"], strict=True)
+        table["abstained"] = [f"{n:,} ({share:.0%})" for n, share in counts]
+    if (judges["n_never_asked"] > 0).any():
+        table["never asked"] = [_count(value) for value in judges["n_never_asked"]]
+    table["as panel"] = [_percent(value) for value in judges["as_panel"]]
+    if accuracies is not None:
+        table[f"accuracy % ({report.level:.0%} interval)"] = _intervals(judges, "accuracy")
+    rows = [list(cells) for cells in zip(judges.index, *table.values(), strict=True)]
+    lines = [title, _align_names([["judge", *table], *_ends(rows)])]
+    if has_abstained:
         lines.append(_where_abstained(judges))
     if accuracies is None:
         from bayescrowd.panel.report import NO_ACCURACY
@@ -201,28 +203,23 @@ def _where_abstained(judges: pd.DataFrame) -> str:
 
 def _agreement_lines(report: PanelReport) -> str:
     if len(report.annotations.workers) <= MOST_IN_MATRIX:
-        matrix = report.agreement
-        names = list(matrix.index)
-        numbers = [str(i + 1) for i in range(len(names))]
-        rows = [["", "judge", *numbers]]
-        for number, name in zip(numbers, names, strict=True):
-            cells = [
-                "." if other == name else _percent(matrix.loc[name, other], decimals=0)
-                for other in names
-            ]
-            rows.append([number, shorten(name, 32), *cells])
-        return f"agreement in % of shared tasks, clusters side by side\n{align(rows, left=(1,))}"
+        matrix = report.agreement.to_numpy()
+        numbers = [str(i + 1) for i in range(len(matrix))]
+        rows: list[list[Any]] = [["judge", "", *numbers]]
+        for i, name in enumerate(report.agreement.index):
+            cells = [_percent(share, decimals=0) for share in matrix[i]]
+            cells[i] = "."
+            rows.append([name, numbers[i], *cells])
+        return f"agreement in % of shared tasks, clusters side by side\n{_align_names(rows)}"
     rows = [["judge", "other", "shared", "agree", "if independent"]]
-    for row in report.similar_pairs.head(MOST_IN_MATRIX).reset_index().itertuples():
-        rows.append(
-            [
-                shorten(row.rater, 34),
-                shorten(row.other, 34),
-                f"{row.n_shared:,}",
-                _percent(row.agreement),
-                _percent(row.expected_agreement),
-            ]
-        )
+    pairs = report.similar_pairs.head(MOST_IN_MATRIX)
+    names = [[shorten_middle(name, 32) for name in pair] for pair in pairs.index]
+    columns = [
+        map(_count, pairs["n_shared"]),
+        map(_percent, pairs["agreement"]),
+        map(_percent, pairs["expected_agreement"]),
+    ]
+    rows += [[*pair, *cells] for pair, *cells in zip(names, *columns, strict=True)]
     title = f"the {len(rows) - 1} most similar of {len(report.dependence.pairs):,} pairs (in %)"
     return f"{title}\n{align(rows, left=(0, 1))}"
 
@@ -230,46 +227,39 @@ def _agreement_lines(report: PanelReport) -> str:
 def _swap_lines(report: PanelReport) -> str:
     swaps = report.swaps
     assert swaps is not None  # asked for only with swaps
-    rows = []
-    for name, row in swaps.iterrows():
-        preferred = ""
-        if row["n_verdicts"]:
-            both = f"{shorten(row['first_verdict'], 10)}, {shorten(row['second_verdict'], 10)}"
-            n_other = row["n_shared"] - row["n_consistent"]
-            preferred = f"{both} ({row['n_verdicts']:,} of {n_other:,})"
-        cells = [shorten(name, 34), f"{row['n_shared']:,}", _interval(row, "consistency")]
-        rows.append([*cells, preferred])
+    names = ("first_verdict", "second_verdict", "n_verdicts")
+    n_other = swaps["n_shared"] - swaps["n_consistent"]
+    usual = [
+        f"{shorten(one, 10)}, {shorten(other, 10)} ({n:,} of {of:,})" if n else ""
+        for one, other, n, of in zip(*(swaps[name] for name in names), n_other, strict=True)
+    ]
+    columns = [map(_count, swaps["n_shared"]), _intervals(swaps, "consistency"), usual]
+    rows = [list(cells) for cells in zip(swaps.index, *columns, strict=True)]
     head = ["judge", "shared", f"consistent % ({report.level:.0%} interval)", "usual inconsistency"]
     return (
         "swap consistency (usual inconsistency: verdict in the first order, in the second)\n"
-        f"{align([head, *_ends(rows)], left=(0, 3))}"
+        f"{_align_names([head, *_ends(rows)], left=(0, 3))}"
     )
 
 
 def _dropping_lines(dropping: Dropping, level: float) -> str:
-    low, high = dropping.effective_votes
-    head = ["without", "cluster", "labels changed %", "effective votes"]
+    found = dropping.table
+    brackets = zip(found["effective_low"], found["effective_high"], strict=True)
+    table: dict[str, list[str]] = {
+        "cluster": [_count(value) for value in found["cluster"]],
+        "changed %": [_percent(value) for value in found["changed"]],
+        "votes": [f"{low:.1f} to {high:.1f}" for low, high in brackets],
+    }
     if dropping.n_gold:
-        head += ["accuracy, points", "log loss, nats"]
-    rows = []
-    for name, row in dropping.table.iterrows():
-        cells = [
-            shorten(name, 34),
-            _count(row["cluster"]),
-            f"{100 * row['changed']:.1f}",
-            f"{row['effective_low']:.1f} to {row['effective_high']:.1f}",
-        ]
-        if dropping.n_gold:
-            ends = [100 * row[f"accuracy{end}"] for end in ("", "_lower", "_upper")]
-            cells.append("{:+.1f} ({:+.0f} to {:+.0f})".format(*ends))
-            ends = [row[f"log_loss{end}"] for end in ("", "_lower", "_upper")]
-            is_known = not math.isnan(ends[1])
-            cells.append(("{:+.3f} ({:+.2f} to {:+.2f})" if is_known else "{:+.3f}").format(*ends))
-        rows.append(cells)
-    reference = ["(nobody)", "-", f"{100 * dropping.by_chance:.1f}", f"{low:.1f} to {high:.1f}"]
-    rows.append(reference + ["-"] * (len(head) - len(reference)))
-    lines = ["what dropping a judge would cost", align([head, *rows])]
-    notes = ["(nobody) is the fit to all judges under another seed."]
+        table["accuracy, points"] = _changes(100 * found, "accuracy", 1, 0)
+        table["log loss, nats"] = _changes(found, "log_loss", 3, 2)
+    rows = [list(cells) for cells in zip(found.index, *table.values(), strict=True)]
+    low, high = dropping.effective_votes
+    nobody = ["(nobody)", "-", _percent(dropping.by_chance), f"{low:.1f} to {high:.1f}"]
+    rows.append(nobody + ["-"] * (len(table) + 1 - len(nobody)))
+    notes = [
+        "Changed: labels; votes: effective votes; (nobody): all judges under another seed.",
+    ]
     if dropping.n_gold:
         notes.append(f"Changes on {quantity(dropping.n_gold, 'gold task')}, {level:.0%} intervals.")
     if dropping.n_tasks < dropping.n_sampled_from:
@@ -278,15 +268,21 @@ def _dropping_lines(dropping: Dropping, level: float) -> str:
         notes.append(f"{quantity(dropping.n_left_out, 'judge')} not tried (--drop N tries more).")
     notes.append("Dropping judges is not reliably free, however redundant they look.")
     wrapped = textwrap.wrap(" ".join(notes), 96, initial_indent="  ", subsequent_indent="  ")
+    lines = ["what dropping a judge would cost", _align_names([["without", *table], *rows])]
     return "\n".join([*lines, *wrapped])
 
 
-def _paragraph(title: str, text: str) -> str:
-    wrapped = textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="  ")
-    return "\n".join([title, *wrapped])
+def _changes(table: pd.DataFrame, name: str, decimals: int, of_ends: int) -> list[str]:
+    """Changes with their intervals, if these are known."""
+    columns = (table[f"{name}{end}"] for end in ("", "_lower", "_upper"))
+    return [
+        f"{mean:+.{decimals}f}"
+        + ("" if math.isnan(low) else f" ({low:+.{of_ends}f} to {high:+.{of_ends}f})")
+        for mean, low, high in zip(*columns, strict=True)
+    ]
 
 
-def _ends(rows: list[list[str]]) -> list[list[str]]:
+def _ends(rows: list[list[Any]]) -> list[list[Any]]:
     """The rows, or the first and the last of many."""
     if len(rows) <= MOST_ROWS:
         return rows
@@ -295,9 +291,19 @@ def _ends(rows: list[list[str]]) -> list[list[str]]:
     return [*rows[:half], gap, *rows[-half:]]
 
 
-def _interval(row: pd.Series, name: str) -> str:
-    values = [100 * row[column] for column in (name, "lower", "upper")]
-    return "-" if math.isnan(values[0]) else "{:.1f} ({:.0f} to {:.0f})".format(*values)
+def _align_names(rows: list[list[Any]], left: tuple[int, ...] = (0,)) -> str:
+    """The table, with names in the first column as long as the line allows."""
+    others = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    room = max(WIDTH - 2 - sum(width + 2 for width in others), 12)
+    return align([[shorten_middle(row[0], room), *row[1:]] for row in rows], left=left)
+
+
+def _intervals(table: pd.DataFrame, name: str) -> list[str]:
+    columns = (100 * table[column] for column in (name, "lower", "upper"))
+    return [
+        "-" if math.isnan(mean) else f"{mean:.1f} ({low:.0f} to {high:.0f})"
+        for mean, low, high in zip(*columns, strict=True)
+    ]
 
 
 def _percent(value: Any, decimals: int = 1) -> str:

@@ -33,6 +33,7 @@ from bayescrowd.data.text import quantity
 from bayescrowd.data.truth import Truth, known_labels
 from bayescrowd.data.vocabulary import plain
 from bayescrowd.gold.prevalence import Prevalence, prevalence
+from bayescrowd.io.verdicts import Verdicts
 from bayescrowd.panel.dropping import Dropping, cost_of_dropping
 from bayescrowd.panel.swaps import Naming, swap_consistency
 from bayescrowd.panel.verdict_counts import check_abstentions, count_abstained, verdict_counts
@@ -70,6 +71,7 @@ class PanelReport:
         annotations: the verdicts.
         abstentions: a row per judge who was asked and gave no verdict: task, worker, value.
         estimator: the default, fitted without gold; `suggest_gold` takes it.
+        gold: the gold labels of the panel's tasks; None without gold.
         labels: most probable class of each task, corrected by the gold if there is any.
         probas: P(class) of each task, likewise.
         dependence: effective votes, clusters and pairs of judges.
@@ -91,6 +93,7 @@ class PanelReport:
     annotations: Annotations
     abstentions: pd.DataFrame = field(repr=False)
     estimator: AutoAggregator = field(repr=False)
+    gold: pd.Series | None = field(repr=False)
     labels: pd.Series = field(repr=False)
     probas: pd.DataFrame = field(repr=False)
     dependence: Dependence
@@ -113,6 +116,13 @@ class PanelReport:
     def n_gold(self) -> int:
         """Number of gold tasks."""
         return 0 if self.gold_report is None else self.gold_report.n_gold
+
+    @property
+    def open_probas(self) -> pd.DataFrame:
+        """P(class) of the tasks without gold; of all tasks if all have gold."""
+        if self.gold is None or len(self.gold) == len(self.probas):
+            return self.probas
+        return self.probas[~self.probas.index.isin(self.gold.index)]
 
     @property
     def tasks(self) -> pd.DataFrame:
@@ -178,11 +188,12 @@ def panel_report(
     """Report on a panel of judges: labels, dependence, swaps, costs, shares and the alarm.
 
     Args:
-        data: `Annotations`, or a table with the columns task, worker and label.
+        data: what `read_verdicts` returns, `Annotations`, or a table with the columns task, worker
+            and label.
         gold: task -> label of tasks whose truth is known; random tasks, or those of `suggest_gold`
             with their weights.
         abstentions: a row for each judge who was asked and gave no verdict, with the columns task
-            and worker, and value (what it said instead).
+            and worker, and value (what it said instead); `read_verdicts` returns it with the data.
         orders: endings of the names of judges that were asked in two orders.
         naming: whether verdicts of such judges name the 'content', which is the same in both
             orders, or the 'position', for two classes.
@@ -204,11 +215,18 @@ def panel_report(
         >>> bc.panel_report(data.annotations, most_dropped=0).accuracies is None
         True
     """
+    if isinstance(data, Verdicts):
+        if abstentions is not None:
+            raise ValueError(
+                "abstentions are given twice, in data and on their own; expected them once"
+            )
+        data, abstentions = data
     ann, asked = as_annotations(data), check_abstentions(abstentions)
-    known = np.full(ann.n_tasks, -1, dtype=np.int32)
+    known, used = np.full(ann.n_tasks, -1, dtype=np.int32), None
     if gold is not None:
-        found = known_labels(gold, "gold")
-        ann = ann.with_classes(found[found.index.isin(ann.tasks)])
+        used = known_labels(gold, "gold")
+        used = used[used.index.isin(ann.tasks)]
+        ann = ann.with_classes(used)
         known = ann.code_truth(gold)
         if not (known >= 0).any():
             raise ValueError("no gold task is among the tasks of the labels; expected at least one")
@@ -216,7 +234,7 @@ def panel_report(
     swaps = swap_consistency(ann, orders, naming=naming, level=level)
     est = AutoAggregator(seed=seed).fit(ann)
     probas, gold_report = _with_gold(est, known, level)
-    shares = None if gold is None else prevalence(est, gold, level=level, weights=weights)
+    shares = None if used is None else prevalence(est, used, level=level, weights=weights)
     labels = decide(probas, seed)[0]
     dropping = None
     if most_dropped:
@@ -233,6 +251,7 @@ def panel_report(
         annotations=ann,
         abstentions=asked,
         estimator=est,
+        gold=used,
         labels=labels,
         probas=probas,
         dependence=est.dependence_,

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bayescrowd.checks.parameters import validate_arguments
-from bayescrowd.data.text import quantity, shorten
+from bayescrowd.data.text import quantity, shorten, shorten_middle
 from bayescrowd.panel.report import PanelReport
 from bayescrowd.plots.canvas import (
     BLUE,
@@ -89,13 +89,16 @@ def panel_agreement(report: PanelReport, ax: Axes | None = None) -> Axes:
     named = _named_places(n)
     small = "x-small" if n > MOST_WRITTEN else "small"
     ax.set_yticks(
-        named, [f"{shorten(matrix.index[i], 30)}  {i + 1}" for i in named], fontsize=small
+        named, [f"{shorten_middle(matrix.index[i], 30)}  {i + 1}" for i in named], fontsize=small
     )
     few = named[:: max(1, int(np.ceil(len(named) / MOST_WRITTEN)))]
     ax.set_xticks(few, [str(i + 1) for i in few], fontsize=small)
     ax.tick_params(length=0)
+    ax.set_facecolor("#F2F2F2")
     low, high = report.dependence.effective_votes
-    title = f"{report.dependence.n_votes:.3g} verdicts per task: {low:.1f} to {high:.1f} votes"
+    title = (
+        f"{report.dependence.n_votes:.3g} verdicts per task: worth {low:.1f} to {high:.1f} votes"
+    )
     groups = quantity(len(report.dependence.clusters), "cluster")
     tidy(ax, title=title, xlabel=f"judge ({groups} framed)", ylabel="")
     ax.spines[:].set_visible(False)
@@ -131,9 +134,9 @@ def panel_accuracies(report: PanelReport, ax: Axes | None = None) -> Axes:
         1 / report.annotations.n_classes, color=GREY, linestyle=":", linewidth=1, label="guessing"
     )
     _draw_intervals(ax, table, "accuracy", np.arange(len(table)), BLUE, "o", "judge")
-    _name_rows(ax, [shorten(name, 30) for name in table.index])
+    _name_rows(ax, [shorten_middle(name, 30) for name in table.index])
     ax.xaxis.set_major_formatter(PercentFormatter(xmax=1))
-    ax.legend(loc="lower left", fontsize="small")
+    ax.legend(loc="lower right", fontsize="small")
     xlabel = f"accuracy ({report.level:.0%} intervals, {quantity(report.n_gold, 'gold label')})"
     return tidy(ax, title="How often judges are right", xlabel=xlabel, ylabel="")
 
@@ -167,7 +170,7 @@ def panel_dropping(report: PanelReport, ax: Axes | None = None) -> Axes:
     ax.axvline(
         by_chance, color=VERMILLION, linestyle="--", linewidth=1, label="all judges, another seed"
     )
-    _name_rows(ax, [shorten(name, 30) for name in table.index])
+    _name_rows(ax, [shorten_middle(name, 30) for name in table.index])
     ax.set_xlim(0, max(1.1 * float(table["changed"].max()), 1.5 * by_chance, 0.01))
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=1))
@@ -202,7 +205,7 @@ def panel_shares(report: PanelReport, ax: Axes | None = None, *, positive: Any =
     if positive is None and len(classes) == 2:
         positive = classes[-1]
     is_one = positive is not None
-    n_rows = 6 if is_one else min(len(classes), MOST_NAMED)
+    n_rows = 7 if is_one else min(len(classes), MOST_NAMED)
     ax = axes_or_new(ax, (6.0, 2.0 + 0.34 * n_rows))
     if is_one:
         _draw_one_share(ax, report, positive)
@@ -213,7 +216,9 @@ def panel_shares(report: PanelReport, ax: Axes | None = None, *, positive: Any =
     gold = quantity(report.n_gold, "gold label")
     note = f"{report.level:.0%} intervals, {gold}" if report.n_gold else "no interval without gold"
     what = f"share of {shorten(positive, 20)}" if is_one else "share of each class"
-    title = "Share" if is_one else "Shares of the classes"
+    title = (
+        "What gold says, and what the panel claims" if report.n_gold else "What the panel claims"
+    )
     return tidy(ax, title=title, xlabel=f"{what} ({note})", ylabel="")
 
 
@@ -251,7 +256,7 @@ def panel_overview(
     else:
         _say(top_right, "How often judges are right", "Accuracies need gold.")
     panel_shares(report, low_left, positive=positive)
-    draw_uncertainty(report.probas, low_right, 20)
+    draw_uncertainty(report.open_probas, low_right, 20)
     ann = report.annotations
     alarm = "labels alone cannot tell who is right" if report.alarm.buy_gold else "no alarm"
     gold = quantity(report.n_gold, "gold label") if report.n_gold else "no gold"
@@ -273,11 +278,11 @@ def _draw_one_share(ax: Axes, report: PanelReport, positive: Any) -> None:
         _draw_intervals(ax, table.iloc[1:], "share", np.arange(1, len(table)), GREY, "s", None)
         names += [_METHODS[str(name)] for name in table.index]
     claimed = report.claimed.loc[positive]
-    rows = len(names) + np.arange(2)
-    ax.plot(claimed[["probabilities", "votes"]], rows, "D", color=ORANGE, markersize=6)
+    kinds = ["probabilities", "labels", "votes"]
+    ax.plot(claimed[kinds], len(names) + np.arange(3), "D", color=ORANGE, markersize=6)
     if names:
         ax.axhline(len(names) - 0.5, color=PALE, linewidth=0.8)
-    _name_rows(ax, [*names, "claimed: probabilities", "claimed: verdicts"])
+    _name_rows(ax, [*names, "claimed: probabilities", "claimed: labels", "claimed: verdicts"])
 
 
 def _draw_all_shares(ax: Axes, report: PanelReport) -> None:
