@@ -32,6 +32,7 @@ from bayescrowd.data.annotations import Annotations, as_annotations
 from bayescrowd.data.text import quantity
 from bayescrowd.data.truth import Truth, known_labels
 from bayescrowd.data.vocabulary import plain
+from bayescrowd.estimator import check_is_fitted
 from bayescrowd.gold.prevalence import Prevalence, prevalence
 from bayescrowd.io.verdicts import Verdicts
 from bayescrowd.panel.dropping import Dropping, cost_of_dropping
@@ -188,8 +189,10 @@ def panel_report(
     """Report on a panel of judges: labels, dependence, swaps, costs, shares and the alarm.
 
     Args:
-        data: what `read_verdicts` returns, `Annotations`, or a table with the columns task, worker
-            and label.
+        data: what `read_verdicts` returns, `Annotations`, a table with the columns task, worker
+            and label, or a fitted `AutoAggregator`, such as the `estimator` of an earlier report.
+            Unless it was fitted with gold, it is not fitted again, so that reports under other
+            gold labels take little time.
         gold: task -> label of tasks whose truth is known; random tasks, or those of `suggest_gold`
             with their weights.
         abstentions: a row for each judge who was asked and gave no verdict, with the columns task
@@ -221,6 +224,10 @@ def panel_report(
                 "abstentions are given twice, in data and on their own; expected them once"
             )
         data, abstentions = data
+    fitted = data if isinstance(data, AutoAggregator) else None
+    if fitted is not None:
+        check_is_fitted(fitted)
+        data = fitted._annotations
     ann, asked = as_annotations(data), check_abstentions(abstentions)
     known, used = np.full(ann.n_tasks, -1, dtype=np.int32), None
     if gold is not None:
@@ -232,7 +239,7 @@ def panel_report(
             raise ValueError("no gold task is among the tasks of the labels; expected at least one")
     # Checked before the fits, which take their time.
     swaps = swap_consistency(ann, orders, naming=naming, level=level)
-    est = AutoAggregator(seed=seed).fit(ann)
+    est = _fit_without_gold(ann, fitted, seed)
     probas, gold_report = _with_gold(est, known, level)
     shares = None if used is None else prevalence(est, used, level=level, weights=weights)
     labels = decide(probas, seed)[0]
@@ -265,6 +272,14 @@ def panel_report(
         alarm=est.alarm_,
         level=level,
     )
+
+
+def _fit_without_gold(ann: Annotations, fitted: AutoAggregator | None, seed: int) -> AutoAggregator:
+    if fitted is None:
+        return AutoAggregator(seed=seed).fit(ann)
+    if fitted._has_gold or ann is not fitted._annotations:  # gold may bring a class of its own
+        return AutoAggregator(**fitted.get_params()).fit(ann)
+    return fitted
 
 
 def _with_gold(
