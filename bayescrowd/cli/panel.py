@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd._version import __version__
@@ -170,7 +171,7 @@ def _run(args: argparse.Namespace) -> int:
 
     with stage(f"reading {args.verdicts}"):
         verdicts, gold, weights = _read(args)
-    _check_panel(args, verdicts.annotations)
+    _check_panel(args, verdicts.annotations, n_suggested, 0 if gold is None else len(gold))
     positive = _positive(verdicts.annotations, args.positive, gold)
     if args.share:
         with iterations("panel"):
@@ -244,6 +245,7 @@ def _check_arguments(args: argparse.Namespace) -> int:
 def _read(
     args: argparse.Namespace,
 ) -> tuple[Verdicts, pd.Series | None, pd.Series | None]:
+    from bayescrowd.data.truth import TruthWarning
     from bayescrowd.io.reading import read_truth
     from bayescrowd.io.verdicts import read_verdicts
 
@@ -263,12 +265,12 @@ def _read(
     task, label = args.gold_columns
     ann = verdicts.annotations
     gold = read_truth(args.gold, ann, task=task, label=label, name="gold", raw_cells=args.raw_cells)
-    weights = None
-    if args.gold_weights is not None:
-        weights = _numbers(
-            read_truth(args.gold, ann, task=task, label=args.gold_weights, name="gold"), args
-        )
-    return verdicts, gold, weights
+    if args.gold_weights is None:
+        return verdicts, gold, None
+    with warnings.catch_warnings():  # what there is to warn of was said with the labels
+        warnings.simplefilter("ignore", TruthWarning)
+        weights = read_truth(args.gold, ann, task=task, label=args.gold_weights, name="gold")
+    return verdicts, gold, _numbers(weights, args)
 
 
 def _numbers(weights: pd.Series, args: argparse.Namespace) -> pd.Series:
@@ -285,10 +287,15 @@ def _numbers(weights: pd.Series, args: argparse.Namespace) -> pd.Series:
     return found
 
 
-def _check_panel(args: argparse.Namespace, ann: Annotations) -> None:
-    """Raise if an order was named that no judge was asked in."""
+def _check_panel(args: argparse.Namespace, ann: Annotations, n_suggested: int, n_gold: int) -> None:
+    """Raise before any fit if the panel has not what the options ask for."""
     from bayescrowd.panel.swaps import paired_orders
 
+    if n_suggested > ann.n_tasks - n_gold:
+        raise ValueError(
+            f"--suggest {n_suggested:,}: {quantity(ann.n_tasks - n_gold, 'task')} without gold; "
+            "expected at most that many"
+        )
     pairs = paired_orders(ann.workers, args.orders or ("/plain", "/swap"))
     if args.orders and not pairs:
         raise ValueError(
