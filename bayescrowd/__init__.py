@@ -60,10 +60,12 @@ if TYPE_CHECKING:
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
     from bayescrowd.io.reading import read_annotations as read_annotations
     from bayescrowd.io.reading import read_truth as read_truth
+    from bayescrowd.io.verdicts import read_verdicts as read_verdicts
     from bayescrowd.mixture.mdpd import MDPD as MDPD
     from bayescrowd.mixture.stagewise import ExpensiveFitWarning as ExpensiveFitWarning
     from bayescrowd.mixture.stagewise_estimator import StagewiseEM as StagewiseEM
     from bayescrowd.mixture.vote_start import WorseThanVotesWarning as WorseThanVotesWarning
+    from bayescrowd.panel.report import panel_report as panel_report
     from bayescrowd.posterior.diagnostics import compare as compare
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
     from bayescrowd.posterior.sample import label_posterior as label_posterior
@@ -138,10 +140,12 @@ _NAMES = {
     "load_dataset": "bayescrowd.datasets.registry",
     "load_table": "bayescrowd.datasets.registry",
     "pairwise_mutual_information": "bayescrowd.information",
+    "panel_report": "bayescrowd.panel.report",
     "plan_budget": "bayescrowd.budgeted.evaluation.planning",
     "prevalence": "bayescrowd.gold.prevalence",
     "read_annotations": "bayescrowd.io.reading",
     "read_truth": "bayescrowd.io.reading",
+    "read_verdicts": "bayescrowd.io.verdicts",
     "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers.curve",
     "simulate_budget": "bayescrowd.budgeted.evaluation.simulation",

@@ -20,6 +20,7 @@ LAYERS = [
     {"models"},
     {"aggregation", "mixture"},
     {"gold"},
+    {"panel"},
     {"selection"},
     {"posterior"},
     {"budgeted"},

@@ -122,7 +122,8 @@ class Dependence:
         found = f"{self.n_votes:.3g} labels per task amount to about {about} independent votes"
         groups = [_named(cluster) for cluster in self.clusters[:MOST_NAMED]]
         if len(self.clusters) > MOST_NAMED:
-            groups.append(f"so do {len(self.clusters) - MOST_NAMED} more groups")
+            more = len(self.clusters) - MOST_NAMED
+            groups.append("so does one more group" if more == 1 else f"so do {more} more groups")
         return "; ".join([found, *groups]) + "."
 
 

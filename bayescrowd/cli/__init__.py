@@ -1,10 +1,11 @@
 """The command line: arguments, files, exit codes; no statistics.
 
-* `demo`, `aggregate`, `posterior`, `compare`, `workers`, `bench`, `multiselect`, `budget`,
+* `demo`, `aggregate`, `panel`, `posterior`, `compare`, `workers`, `bench`, `multiselect`, `budget`,
   `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
+* `panel_text`: the report of `panel` as text.
 * `budget_runs`: policies, options and runs of `budget`.
 * `sampling`: models, options and files of the commands that sample posteriors.
 * `progress`: progress on standard error.
@@ -41,6 +42,7 @@ from bayescrowd.cli import (
     datasets,
     demo,
     multiselect,
+    panel,
     posterior,
     reproduce,
     workers,
@@ -52,6 +54,7 @@ __all__ = ["main"]
 _COMMANDS = (
     demo,
     aggregate,
+    panel,
     posterior,
     compare,
     workers,

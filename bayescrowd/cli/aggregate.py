@@ -47,10 +47,14 @@ methods:
 {_METHOD_LIST}
 
 input:
-  A table with one row per judgement: CSV, TSV, JSON lines or Parquet, text also gzipped; or an
-  export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual names
-  (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker and
-  --label. Rows without a label are left out and counted.
+  A table with one row per judgement: CSV, TSV, JSON lines, a JSON array or Parquet, text also
+  gzipped; or an export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual
+  names (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker
+  and --label. Rows without a label are left out and counted.
+  Panels of judges may come as a wide table, with a row per task and a column of labels per judge,
+  or as one JSON object {{judge: {{task: label}}}}. --format wide takes every column but the task's
+  (and one named truth or gold) for a judge; without it, a table is wide if it has no column for the
+  worker or the label and its other columns hold the same few labels.
   Known labels of tasks without judgements are left out and counted as well. A task whose true class
   nobody chose counts as wrong (--truth) or is not used (--gold), unless --classes names the class.
 

@@ -133,8 +133,20 @@ def add_reading_options(parser: Parser) -> None:
     reading = parser.add_argument_group("reading")
     reading.add_argument(
         "--format",
-        choices=("csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"),
-        help="format of the file; default: by extension and content",
+        choices=(
+            "csv",
+            "tsv",
+            "jsonl",
+            "parquet",
+            "json",
+            "wide",
+            "nested",
+            "mturk",
+            "label-studio",
+            "toloka",
+        ),
+        help="format of the file; 'wide' has a column per judge, 'nested' is JSON of the form "
+        "{judge: {task: label}}; default: by extension and content",
     )
     for role in ("task", "worker", "label"):
         reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")

@@ -45,8 +45,8 @@ labels are needed."""
 
 _EPILOG = """\
 input:
-  As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
-  per judgement.
+  As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
+  judgement or, for panels of judges, one column per judge.
 
 output:
   One row per model, best first:

@@ -56,8 +56,8 @@ methods:
   svi    a normal approximation fitted to mini-batches, for very many labels
 
 input:
-  As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
-  per judgement.
+  As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
+  judgement or, for panels of judges, one column per judge.
 
 output:
   A summary is printed: whether the draws can be trusted (worst R-hat, smallest effective sample

@@ -52,8 +52,8 @@ flags:
   nothing.
 
 input:
-  As for 'bayescrowd aggregate': CSV, TSV, JSON lines, Parquet, or a platform's export, with one row
-  per judgement.
+  As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
+  judgement or, for panels of judges, one column per judge.
 
 output:
   A summary is printed. --out writes the judgements of the kept workers (task, worker, label) and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["quantity", "shorten"]
+__all__ = ["quantity", "shorten", "shorten_middle"]
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:
@@ -26,3 +26,17 @@ def shorten(value: object, most: int) -> str:
     """
     text = " ".join(str(value).split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def shorten_middle(value: object, most: int) -> str:
+    """A value on one line of at most `most` characters that keeps its ending.
+
+    Examples:
+        >>> shorten_middle("GPT-4/Rating_Metrics_Reference/swap", 21)
+        'GPT-4/Rat...ence/swap'
+    """
+    text = " ".join(str(value).split())
+    if len(text) <= most:
+        return text
+    kept = most - 3
+    return f"{text[: kept - kept // 2]}...{text[len(text) - kept // 2 :]}"

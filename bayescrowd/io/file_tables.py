@@ -33,11 +33,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from bayescrowd.data.vocabulary import argument, comma_list
 from bayescrowd.io.cells import unquote_column
 
 __all__ = [
-    "COLUMN_NAMES",
     "DelimitedText",
     "FileTable",
     "JsonArray",
@@ -45,24 +43,9 @@ __all__ = [
     "Parquet",
     "arrow_copy",
     "file_contents",
-    "find_column",
+    "integers_if_canonical",
     "parse_json",
 ]
-
-COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "task": (("task",), ("item", "question", "hit", "example", "instance", "object")),
-    "worker": (
-        ("worker",),
-        ("annotator", "rater", "observer", "performer", "labeler", "labeller", "coder", "user"),
-    ),
-    "label": (("label",), ("answer", "response", "rating", "class", "judgment", "judgement")),
-    "truth": (
-        ("truth", "gold", "truelabel", "groundtruth", "goldlabel"),
-        ("label",),
-        ("class", "answer"),
-    ),
-}
-"""Usual column names for each role, best first, compared without case, '_', '-', ' ' and 'id'."""
 
 _BLOCK_SIZE = 1 << 22
 """Bytes that Arrow parses at a time; larger blocks were slower."""
@@ -155,7 +138,7 @@ class DelimitedText:
         except pa.ArrowInvalid as fault:
             self._refuse_rows(wanted)
             raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
-        columns = {name: _integers_if_canonical(table[name]) for name in wanted}
+        columns = {name: integers_if_canonical(table[name]) for name in wanted}
         if not self.raw_cells:
             columns = {name: unquote_column(column) for name, column in columns.items()}
         return pa.table(columns)
@@ -248,6 +231,11 @@ class JsonLines:
         objects = islice(self._objects(), _SAMPLE)
         return list(dict.fromkeys(key for _, row in objects for key in row))
 
+    @cached_property
+    def all_columns(self) -> list[str]:
+        """The keys of all objects."""
+        return list(dict.fromkeys(key for _, row in self._objects() for key in row))
+
     def read(self, names: Sequence[str]) -> pd.DataFrame:
         """The values of these keys, in columns of Python objects."""
         values: dict[str, list[Any]] = {name: [] for name in names}
@@ -339,49 +327,21 @@ FileTable = DelimitedText | JsonLines | JsonArray | Parquet
 """Every table has `source`, `columns`, `read(names)` and `row_number(position)`."""
 
 
-def find_column(
-    table: FileTable, role: str, given: str | None = None, *, option: str | None = None
-) -> str:
-    """The given column, or else the only one with a usual name for its role (`COLUMN_NAMES`).
+def parse_json(text: bytes, place: str, *, unique_keys: bool = False) -> Any:
+    """Parse JSON; error messages begin with `place`.
 
     Args:
-        table: table in which to find the column.
-        role: key of `COLUMN_NAMES`.
-        given: column named by the user, if any.
-        option: name of the command-line option for the column; by default `--role`.
-
-    Raises:
-        ValueError: there is no such column, or more than one.
+        text: the JSON text.
+        place: name of the file, and of the row where it has rows.
+        unique_keys: whether to refuse a key that an object holds twice, of which the last value
+            counts otherwise.
     """
-    columns = table.columns
-    naming = argument("label" if role == "truth" else role, option)
-    if given is not None:
-        if given in columns:
-            return given
-        raise ValueError(
-            f"{table.source}: no column {given!r} for the {role}; the columns are "
-            f"{comma_list(columns)}"
-        )
-    for names in COLUMN_NAMES[role]:
-        found = [column for column in columns if _simplify(column) in names]
-        if len(found) > 1:
-            raise ValueError(
-                f"{table.source}: the {role} may be in any of the columns {comma_list(found)}; "
-                f"choose one with {naming}"
-            )
-        if found:
-            return found[0]
-    expected = ", ".join(name for names in COLUMN_NAMES[role] for name in names)
-    raise ValueError(
-        f"{table.source}: no column for the {role}; the columns are {comma_list(columns)}; "
-        f"expected one of {expected}, or {naming} to name it"
-    )
-
-
-def parse_json(text: bytes, place: str) -> Any:
-    """Parse JSON; error messages begin with `place`."""
     try:
-        return json.loads(text.decode())
+        return json.loads(text.decode(), object_pairs_hook=_unique if unique_keys else None)
+    except _RepeatedKeyError as fault:
+        raise ValueError(
+            f"{place}: an object holds the key {fault.args[0]!r} twice; expected it once"
+        ) from None
     except UnicodeDecodeError as fault:
         stray = text[fault.start]
         raise ValueError(
@@ -401,12 +361,19 @@ def parse_json(text: bytes, place: str) -> Any:
         ) from None
 
 
-def _simplify(column: str) -> str:
-    """A name without case, separators and a final 'id': 'Worker ID' becomes 'worker'."""
-    return re.sub(r"[_\-\s]", "", column).casefold().removesuffix("id")
+class _RepeatedKeyError(Exception):
+    """A JSON object holds a key twice."""
 
 
-def _integers_if_canonical(column: pa.ChunkedArray) -> pa.Array:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def integers_if_canonical(column: pa.ChunkedArray) -> pa.Array:
     """The column, dictionary-encoded, as integers if writing those gives the same text."""
     try:
         integers = column.cast(pa.int64())

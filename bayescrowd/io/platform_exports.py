@@ -26,7 +26,8 @@ import pyarrow as pa
 from jaxtyping import Bool
 
 from bayescrowd.data.vocabulary import argument, comma_list
-from bayescrowd.io.file_tables import DelimitedText, JsonArray, find_column, parse_json
+from bayescrowd.io.column_names import find_column
+from bayescrowd.io.file_tables import DelimitedText, JsonArray, parse_json
 
 __all__ = [
     "ExportedLabels",
@@ -54,6 +55,10 @@ class ExportedLabels(NamedTuple):
     """Name of the column of labels."""
     row_number: Callable[[int], int]
     """The row number in the file of the row at a position in the table."""
+    is_text: bool = False
+    """Whether the labels come from a file without types, in which integers are text."""
+    blank_is_unasked: bool = False
+    """Whether a missing label means that the worker was never asked, not that none was given."""
 
 
 def is_mturk(columns: Sequence[str]) -> bool:
@@ -284,6 +289,7 @@ def _kept_rows(
         worker,
         label,
         lambda position: table.row_number(int(positions[position])),
+        is_text=True,
     )
 
 

@@ -1,19 +1,19 @@
 r"""Reading annotations and known labels from files and from exports of labelling platforms.
 
-`read_annotations` reads plain tables with one row per judgement (CSV, TSV, JSON lines, Parquet;
-text also gzipped) and the exports of Mechanical Turk, Toloka and Label Studio. A table saved for
-crowd-kit, with the columns task, worker and label, is such a plain table. `read_truth` reads known
-labels of tasks. If a file cannot be read, the error is one line with the file, the row, the column
+`read_annotations` reads plain tables with one row per judgement (CSV, TSV, JSON lines, JSON arrays,
+Parquet; text also gzipped), wide tables with a column per judge, JSON objects `{judge: {task:
+label}}` and the exports of Mechanical Turk, Toloka and Label Studio. A table saved for crowd-kit,
+with the columns task, worker and label, is such a plain table. `read_truth` reads known labels of
+tasks. If a file cannot be read, the error is one line with the file, the row, the column
 and what was expected.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Hashable, Sequence
-from pathlib import PurePath
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,37 +25,20 @@ from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
-from bayescrowd.data.vocabulary import Where, argument, quote, refuse_shared_column, text_of
-from bayescrowd.io.file_tables import (
-    DelimitedText,
-    FileTable,
-    JsonLines,
-    Parquet,
-    file_contents,
-    find_column,
-)
-from bayescrowd.io.platform_exports import (
-    ExportedLabels,
-    is_mturk,
-    is_toloka,
-    label_studio_judgements,
-    mturk_judgements,
-    toloka_judgements,
-)
+from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column, text_of
+from bayescrowd.io.column_names import find_column
+from bayescrowd.io.file_tables import FileTable, file_contents
+from bayescrowd.io.formats import Columns, Format, file_table, guess_format, read_rows
+from bayescrowd.io.platform_exports import ExportedLabels
 
-__all__ = ["Format", "KnownLabels", "read_annotations", "read_known_labels", "read_truth"]
-
-Format = Literal["csv", "tsv", "jsonl", "parquet", "mturk", "label-studio", "toloka"]
-
-_EXTENSIONS: dict[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+__all__ = [
+    "Format",
+    "KnownLabels",
+    "annotations_of",
+    "read_annotations",
+    "read_known_labels",
+    "read_truth",
+]
 
 
 @validate_arguments
@@ -76,7 +59,15 @@ def read_annotations(
         path: path of the file; '-' is standard input. Gzipped text is unpacked.
         format: format of the file. By default, it follows from the extension and the content: a
             CSV file with `HITId`, `WorkerId` and `Answer.*` comes from Mechanical Turk, a table
-            with `ASSIGNMENT:worker_id` from Toloka, a JSON array from Label Studio.
+            with `ASSIGNMENT:worker_id` from Toloka, a JSON array of tasks with `annotations` from
+            Label Studio; other JSON arrays hold one object per judgement.
+            'wide' is a table of any kind with a row per task and a column of labels per judge. It
+            is recognised if it has a task, no column with a usual name for the worker or the label,
+            and two or more other columns with at most 20 different labels, of which any two judges
+            share at least one. Columns without a name and columns named truth or gold are not
+            judges; all others are, and their names become the workers.
+            'nested' is a JSON object `{judge: {task: label}}`. It is recognised in files whose
+            extension is .json, or absent.
         task: name of the column of task ids. By default, the platform's own column, or else the
             only column with a usual name, such as task, item or question_id.
         worker: name of the column of worker ids. By default, the platform's own column, or else
@@ -94,6 +85,10 @@ def read_annotations(
     values are plain integers becomes integers. Fields of a CSV file are separated by commas, or by
     semicolons or tabs if its header has no comma.
 
+    An empty cell of a wide table is no judgement. Rows without a label, and null in a nested
+    object, are judgements without a label; they are dropped and counted in `n_dropped`.
+    `read_verdicts` lists them.
+
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file cannot be read as judgements.
@@ -107,23 +102,29 @@ def read_annotations(
         >>> bc.read_annotations(path)
         Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
     """
-    source, data = file_contents(path)
-    chosen = _guess_format(path, source, data) if format is None else format
-    names = (task, worker, label)
-    judgements = _judgements(chosen, source, data, *names, raw_cells=raw_cells)
-    frame = judgements.frame
+    columns = Columns(task, worker, label)
+    source, rows = read_rows(path, format, columns, raw_cells=raw_cells)
+    return annotations_of(source, rows, classes, duplicates)
+
+
+def annotations_of(
+    source: str, rows: ExportedLabels, classes: Sequence[Any] | None, duplicates: Duplicates
+) -> Annotations:
+    """Annotations from rows of a file; tasks and workers without a label are kept."""
+    frame = rows.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
-        frame = _labels_as_text(frame, judgements.label, classes)
-    return Annotations.from_frame(
+        frame = _labels_as_text(frame, rows.label, classes)
+    annotations = Annotations.from_frame(
         frame,
-        judgements.task,
-        judgements.worker,
-        judgements.label,
+        rows.task,
+        rows.worker,
+        rows.label,
         classes,
         duplicates,
         source=source,
-        row_number=judgements.row_number,
+        row_number=rows.row_number,
     )
+    return replace(annotations, n_dropped=0) if rows.blank_is_unasked else annotations
 
 
 @validate_arguments
@@ -208,10 +209,11 @@ def read_known_labels(
 ) -> KnownLabels:
     """`read_truth`, with the numbers of tasks and labels that do not match."""
     source, data = file_contents(path)
-    chosen = _guess_format(path, source, data)
-    if chosen == "label-studio":
-        raise ValueError(f"{source}: found a JSON array; expected a table with one row per task")
-    table = _file_table(chosen, source, data, raw_cells=raw_cells)
+    chosen = guess_format(path, source, data)
+    if chosen in ("label-studio", "nested"):
+        found = "array" if chosen == "label-studio" else "object of objects"
+        raise ValueError(f"{source}: found a JSON {found}; expected a table with one row per task")
+    table = file_table(chosen, source, data, raw_cells=raw_cells)
     task_column = find_column(table, "task", task, option=f"--{name}-columns")
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
     refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
@@ -257,73 +259,6 @@ def read_known_labels(
     )
     n_unchosen = int((known[present] >= annotations.n_classes).sum())
     return KnownLabels(labels_by_task, len(absent), n_unchosen)
-
-
-def _guess_format(path: str | os.PathLike[str], source: str, data: bytes) -> Format:
-    """The format according to the extension and the content, or to the content alone."""
-    if data.startswith(b"PAR1"):
-        return "parquet"
-    name = PurePath(path).name.lower().removesuffix(".gz")
-    extension = PurePath(name).suffix
-    guess = _EXTENSIONS.get(extension)
-    if guess is None:
-        start = data[:4096].lstrip()[:1]
-        if extension not in ("", ".json"):
-            raise ValueError(
-                f"{source}: unknown extension {extension!r}; expected {', '.join(_EXTENSIONS)}, "
-                f".json (text also with .gz), or {argument('format')} to name the format"
-            )
-        if start in (b"[", b"{"):
-            return "label-studio" if start == b"[" else "jsonl"
-        if extension == ".json":
-            raise ValueError(f"{source}: expected a JSON array, or one JSON object per line")
-        guess = "csv"
-    if guess in ("csv", "tsv"):
-        columns = _file_table(guess, source, data).columns
-        if is_mturk(columns):
-            return "mturk"
-        if is_toloka(columns):
-            return "toloka"
-    return guess
-
-
-def _file_table(format: Format, source: str, data: bytes, *, raw_cells: bool = False) -> FileTable:
-    if format == "parquet":
-        return Parquet(source, data)
-    if format == "jsonl":
-        return JsonLines(source, data)
-    return _delimited_text(format, source, data, raw_cells=raw_cells)
-
-
-def _delimited_text(format: Format, source: str, data: bytes, *, raw_cells: bool) -> DelimitedText:
-    header = re.match(rb"[\r\n]*([^\r\n]*)", data)[1]  # type: ignore[index]
-    candidates = {"tsv": "\t", "toloka": "\t,;"}.get(format, ",;\t")
-    delimiter = next((d for d in candidates if d.encode() in header), candidates[0])
-    return DelimitedText(source, data, delimiter, raw_cells)
-
-
-def _judgements(
-    format: Format,
-    source: str,
-    data: bytes,
-    task: str | None,
-    worker: str | None,
-    label: str | None,
-    *,
-    raw_cells: bool,
-) -> ExportedLabels:
-    if format == "label-studio":
-        return label_studio_judgements(source, data, task, worker, label)
-    if format in ("mturk", "toloka"):
-        read = mturk_judgements if format == "mturk" else toloka_judgements
-        return read(_delimited_text(format, source, data, raw_cells=raw_cells), task, worker, label)
-    table = _file_table(format, source, data, raw_cells=raw_cells)
-    names = (
-        find_column(table, "task", task),
-        find_column(table, "worker", worker),
-        find_column(table, "label", label),
-    )
-    return ExportedLabels(table.read(names), *names, table.row_number)
 
 
 def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:

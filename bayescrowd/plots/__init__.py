@@ -4,6 +4,7 @@
 * `posterior`: draws, their diagnostics and comparisons of models.
 * `selection`, `stagewise`, `multi_selection`: chosen workers, features and repeats.
 * `bench`: methods on several crowds.
+* `panel`: a panel of judges.
 * `budget`: error against budget; `budget_courses`: one run of a policy; `policy_lines`: the look of
   each policy's line.
 * `canvas`: axes, colours and the look that all pictures share.
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from bayescrowd.plots.multi_selection import attribute_map as attribute_map
     from bayescrowd.plots.multi_selection import repeat_losses as repeat_losses
     from bayescrowd.plots.overview import demo as demo
+    from bayescrowd.plots.panel import panel_accuracies as panel_accuracies
+    from bayescrowd.plots.panel import panel_agreement as panel_agreement
+    from bayescrowd.plots.panel import panel_dropping as panel_dropping
+    from bayescrowd.plots.panel import panel_overview as panel_overview
+    from bayescrowd.plots.panel import panel_shares as panel_shares
     from bayescrowd.plots.posterior import chain_ranks as chain_ranks
     from bayescrowd.plots.posterior import chain_traces as chain_traces
     from bayescrowd.plots.posterior import loo_comparison as loo_comparison
@@ -70,6 +76,11 @@ _NAMES = {
     "label_uncertainty": "bayescrowd.plots.tasks",
     "loo_comparison": "bayescrowd.plots.posterior",
     "method_comparison": "bayescrowd.plots.fits",
+    "panel_accuracies": "bayescrowd.plots.panel",
+    "panel_agreement": "bayescrowd.plots.panel",
+    "panel_dropping": "bayescrowd.plots.panel",
+    "panel_overview": "bayescrowd.plots.panel",
+    "panel_shares": "bayescrowd.plots.panel",
     "pool_scores": "bayescrowd.plots.fits",
     "posterior_course": "bayescrowd.plots.budget_courses",
     "posterior_overview": "bayescrowd.plots.posterior",

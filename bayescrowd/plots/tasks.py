@@ -16,7 +16,7 @@ from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.checks.parameters import Count, validate_arguments
 from bayescrowd.plots.canvas import BLUE, GREY, ORANGE, VERMILLION, axes_or_new, tidy
 
-__all__ = ["label_uncertainty", "reliability"]
+__all__ = ["draw_uncertainty", "label_uncertainty", "reliability"]
 
 SURE = 0.95
 """Labels that are at least this probable are called sure."""
@@ -40,9 +40,13 @@ def label_uncertainty(est: Aggregator, ax: Axes | None = None, *, n_bins: Count 
         >>> round(sum(bar.get_height() for bar in ax.patches))
         100
     """
-    ax = axes_or_new(ax)
-    largest = est.probas_.to_numpy().max(axis=1)
-    edges = np.linspace(1 / len(est.classes_), 1, n_bins + 1)
+    return draw_uncertainty(est.probas_, axes_or_new(ax), n_bins)
+
+
+def draw_uncertainty(probas: pd.DataFrame, ax: Axes, n_bins: int) -> Axes:
+    """Draw the histogram of the probability of each task's label."""
+    largest = probas.to_numpy().max(axis=1)
+    edges = np.linspace(1 / probas.shape[1], 1, n_bins + 1)
     # Rounding may push a fair guess or a certainty out of the outermost bars.
     ax.hist(
         np.clip(largest, edges[0], edges[-1]), bins=edges.tolist(), color=BLUE, edgecolor="white"

@@ -19,7 +19,6 @@ from bayescrowd.io.file_tables import (
     Parquet,
     arrow_copy,
     file_contents,
-    find_column,
     parse_json,
 )
 
@@ -132,29 +131,6 @@ def test_file_contents(tmp_path, monkeypatch):
     assert file_contents(plain) == (str(plain), b"a,b\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))
     assert file_contents("-") == ("standard input", b"a,b\n")
-
-
-@pytest.mark.parametrize(
-    ("columns", "role", "expected"),
-    [
-        (["worker", "task", "label"], "task", "task"),
-        (["Worker ID", "HITId", "Answer"], "worker", "Worker ID"),
-        (["Worker ID", "HITId", "Answer"], "task", "HITId"),
-        (["question-id", "user", "response"], "task", "question-id"),
-        (["item", "performer", "class"], "worker", "performer"),
-        (["task", "item", "label"], "task", "task"),
-        (["task", "label", "gold"], "truth", "gold"),
-        (["task", "label", "worker"], "truth", "label"),
-    ],
-)
-def test_find_column_by_its_usual_name(columns, role, expected):
-    table = DelimitedText("x.csv", ",".join(columns).encode(), ",")
-    assert find_column(table, role) == expected
-
-
-def test_find_column_given():
-    table = DelimitedText("x.csv", b"task,item", ",")
-    assert find_column(table, "task", "item") == "item"
 
 
 # Invariants
@@ -275,22 +251,6 @@ def test_no_file(tmp_path):
 def test_a_folder(tmp_path):
     with pytest.raises(ValueError, match="this is a folder; expected a file"):
         file_contents(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("columns", "role", "given", "message"),
-    [
-        ("a,b", "task", "c", "x.csv: no column 'c' for the task; the columns are 'a', 'b'"),
-        ("a,b", "worker", None, "no column for the worker; the columns are 'a', 'b'; expected one"),
-        ("item,question", "task", None, "any of the columns 'item', 'question'; choose .* task="),
-        ("task,Task ID", "task", None, "any of the columns 'task', 'Task ID'"),
-        ("truth,gold", "truth", None, "any of the columns 'truth', 'gold'; choose one with label="),
-        ("a", "truth", None, "or label= to name it"),
-    ],
-)
-def test_no_such_column(columns, role, given, message):
-    with pytest.raises(ValueError, match=message):
-        find_column(DelimitedText("x.csv", columns.encode(), ","), role, given)
 
 
 # Memory of the readers

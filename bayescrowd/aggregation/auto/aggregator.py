@@ -23,12 +23,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.auto.blend import (
-    UNSTABLE,
-    blend_for,
-    pool_reliance,
-    smoothed_votes,
-)
+from bayescrowd.aggregation.auto.alarm import ADVICE, Alarm, raise_alarm
+from bayescrowd.aggregation.auto.blend import blend_for, pool_reliance, smoothed_votes
 from bayescrowd.aggregation.auto.gold_report import GoldReport, make_gold_report
 from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, fit_tilt
 from bayescrowd.aggregation.auto.held_out_scores import posterior_of_new
@@ -50,7 +46,7 @@ from bayescrowd.aggregation.shrunken.ability import ability_rows, implied_rows
 from bayescrowd.aggregation.shrunken.aggregator import CompactAggregation, RowAggregator
 from bayescrowd.aggregation.shrunken.base import Fit, by_class, log_rows
 from bayescrowd.aggregation.task_sample import sampled_tasks
-from bayescrowd.aggregation.votes import leading_shares, shares, vote_shares, with_known
+from bayescrowd.aggregation.votes import shares, vote_shares, with_known
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Seed
@@ -79,9 +75,6 @@ RELIABLE = 0.9
 LARGE_REPLICATES, LARGE_SAMPLE = 8, 20_000
 """Replicates of each model on a large crowd, and labels of the sample that they are fitted to."""
 
-BUY_GOLD_DISAGREEMENT = 0.2
-"""Where the answer differs from the votes on more than this share of the tasks, gold is needed."""
-
 MUCH_CARE = 0.25
 """From this share of the answer on, `why_` names the methods that allow for shared errors."""
 
@@ -109,6 +102,7 @@ class AutoAggregator(RowAggregator):
             depends).
         temperature_: temperature of the answer's probabilities.
         dependence_: how far raters err together: `effective_votes`, `clusters`, `instability`.
+        alarm_: whether labels alone can decide, or gold is needed, and why.
         gold_report_: what gold labels changed, and what they say about the accuracy of the fit
             and of each rater; None without gold.
         worker_quality_: as for every method, with a 90 % interval of the accuracy (lower, upper).
@@ -160,6 +154,9 @@ class AutoAggregator(RowAggregator):
         mixed = blend.with_votes(blend.mix(candidates), votes)
         answer = blend.temper(mixed)
         self.dependence_ = _dependence(ann, answer, instability)
+        self.alarm_ = raise_alarm(
+            answer, ann, instability=instability, vote_weight=blend.vote_weight
+        )
         # The answer is tempered; workers judged by it would all look worse than they are.
         judge = mixed
         self._tilt: GoldTilt | None = None
@@ -169,7 +166,7 @@ class AutoAggregator(RowAggregator):
             self._tilt = fit_tilt(answer, ann, known)
             judge = posterior = with_known(self._tilt.apply(answer, ann), known)
             self.gold_report_ = make_gold_report(answer, posterior, ann, known, self._tilt)
-        self.why_ = _why(self.scores_, self.weights_, ann, self.dependence_, answer)
+        self.why_ = _why(self.scores_, self.weights_, ann, self.dependence_, self.alarm_)
         if self.gold_report_ is not None:
             self.why_ += f" {self.gold_report_.summary}"
         rows = implied_rows(pairs, judge)
@@ -315,14 +312,6 @@ def _n_raters(ann: Annotations) -> int:
     return int((ann.labels_per_worker > 0).sum())
 
 
-def _disagreement(answer: Float[np.ndarray, "item cls"], ann: Annotations) -> float:
-    """Share of tasks whose label is not among those with the most votes."""
-    labelled = ann.labels_per_task > 0
-    leading = leading_shares(ann.votes[labelled].astype(float))
-    label = answer[labelled].argmax(axis=1)
-    return float((leading[np.arange(len(label)), label] == 0).mean())
-
-
 def _log_likelihood(pairs: WorkerLabelPairs, rows: Fit) -> float:
     """log P(labels) under the rows and their prior, nats."""
     table = log_rows(rows.base, rows.counts, rows.totals, pairs.worker, pairs.label)
@@ -339,7 +328,7 @@ def _why(
     weights: pd.Series,
     ann: Annotations,
     dependence: Dependence,
-    answer: Float[np.ndarray, "item cls"],
+    alarm: Alarm,
 ) -> str:
     """What the answer rests on, how far raters err together, and what to do about it."""
     sentences = [_why_models(scores, ann), dependence.summary]
@@ -349,23 +338,8 @@ def _why(
             f"Raters seem to err together: {careful:.0%} of the answer comes from methods that "
             "allow for it (fits under other weights of the raters, EBCC, BWA)."
         )
-    disagreement, gold = _disagreement(answer, ann), False
-    if dependence.instability > UNSTABLE:
-        gold = True
-        sentences.append(
-            "Fits under other weights of the raters contradict each other (instability "
-            f"{dependence.instability:.2f}), so that votes have {weights['votes']:.0%} of the say."
-        )
-    elif disagreement > BUY_GOLD_DISAGREEMENT:
-        gold = True
-        sentences.append(
-            f"The answer differs from the majority vote on {disagreement:.0%} of the tasks."
-        )
-    if gold:
-        sentences.append(
-            "Labels alone cannot tell who is right: buy gold labels for some 20 tasks, which "
-            "bayescrowd.suggest_gold chooses, and pass them as gold."
-        )
+    if alarm.buy_gold:
+        sentences += [alarm.reason, ADVICE]
     return " ".join(sentence for sentence in sentences if sentence)
 
 

@@ -20,7 +20,7 @@ from bayescrowd.aggregation.task_sample import task_fingerprints
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import quantity
 
-__all__ = ["GoldReport", "make_gold_report", "unseen_probas"]
+__all__ = ["GoldReport", "gold_folds", "make_gold_report", "unseen_probas"]
 
 N_FOLDS = 5
 """Folds of the gold tasks, each predicted by a tilt from the others."""
@@ -30,7 +30,7 @@ RATER_STRENGTH = 3.0
 chosen on the development panels for the coverage of the intervals."""
 
 LEVEL = 0.9
-"""Probability of the intervals."""
+"""Probability of the intervals of a fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,9 @@ class GoldReport:
         changed: tasks without gold whose label has changed: before, after, probability (of the
             label after).
         accuracy: share of right labels on the tasks without gold: estimate, and lower and upper
-            end of its 90 % interval.
-        judges: per rater: accuracy, lower, upper (90 % interval) and n_gold, the number of labels
-            on gold tasks.
+            end of its interval (90 % unless asked otherwise).
+        judges: per rater: accuracy, lower, upper (ends of its interval) and n_gold, the number of
+            labels on gold tasks.
         summary: the same in words.
     """
 
@@ -63,6 +63,8 @@ def make_gold_report(
     ann: Annotations,
     fixed: Int[np.ndarray, " item"],
     tilt: GoldTilt,
+    *,
+    level: float = LEVEL,
 ) -> GoldReport:
     """Report what the gold labels have changed.
 
@@ -72,6 +74,7 @@ def make_gold_report(
         ann: the labels.
         fixed: class of the gold tasks, -1 elsewhere.
         tilt: the correction by the gold.
+        level: probability of the intervals.
 
     Examples:
         >>> import bayescrowd as bc
@@ -88,30 +91,45 @@ def make_gold_report(
     known = np.flatnonzero(~is_open)
     honest[known] = unseen_probas(before, ann, fixed)[known]
     changed = _changed(before, after, ann, np.flatnonzero(is_open))
-    accuracy = _accuracy(honest, fixed)
-    judges = _judges(honest, ann, fixed)
+    accuracy = _accuracy(honest, fixed, level)
+    judges = _judges(honest, ann, fixed, level)
     lower, upper = accuracy["lower"], accuracy["upper"]
     summary = (
         f"{quantity(len(known), 'gold task')} changed {quantity(len(changed), 'label')} of "
         f"{quantity(int(is_open.sum()), 'task')} without gold. "
         f"About {accuracy['estimate']:.0%} of their labels are right "
-        f"({LEVEL:.0%} interval: {lower:.0%} to {upper:.0%})."
+        f"({level:.0%} interval: {lower:.0%} to {upper:.0%})."
     )
     return GoldReport(len(known), tilt.weight, changed, accuracy, judges, summary)
 
 
+def gold_folds(
+    ann: Annotations, fixed: Int[np.ndarray, " item"]
+) -> list[Int[np.ndarray, " _part"]]:
+    """Codes of the gold tasks, ascending, in folds that do not depend on ids."""
+    known = np.flatnonzero(fixed >= 0)
+    order = known[np.argsort(task_fingerprints(ann, fixed, 1)[known], kind="stable")]
+    return [np.sort(order[i::N_FOLDS]) for i in range(min(N_FOLDS, len(order)))]
+
+
 def unseen_probas(
-    before: Float[np.ndarray, "item cls"], ann: Annotations, fixed: Int[np.ndarray, " item"]
+    before: Float[np.ndarray, "item cls"],
+    ann: Annotations,
+    fixed: Int[np.ndarray, " item"],
+    folds: list[Int[np.ndarray, " _part"]] | None = None,
 ) -> Float[np.ndarray, "item cls"]:
     """P(class) in which each gold task is predicted by a tilt that has not seen its fold.
 
     Other tasks keep their probabilities.
+
+    Args:
+        before: P(class) by the fit without gold.
+        ann: the labels.
+        fixed: class of the gold tasks, -1 elsewhere.
+        folds: codes of the gold tasks of each fold; by default, those of `gold_folds`.
     """
-    known = np.flatnonzero(fixed >= 0)
-    order = known[np.argsort(task_fingerprints(ann, fixed, 1)[known], kind="stable")]
     found = before.copy()
-    for i in range(min(N_FOLDS, len(order))):
-        fold = np.sort(order[i::N_FOLDS])
+    for fold in gold_folds(ann, fixed) if folds is None else folds:
         others = fixed.copy()
         others[fold] = -1
         found[fold] = fit_tilt(before, ann, others).apply(before[fold], _tasks_only(ann, fold))
@@ -154,7 +172,9 @@ def _changed(
     )
 
 
-def _accuracy(honest: Float[np.ndarray, "item cls"], fixed: Int[np.ndarray, " item"]) -> pd.Series:
+def _accuracy(
+    honest: Float[np.ndarray, "item cls"], fixed: Int[np.ndarray, " item"], level: float
+) -> pd.Series:
     """Share of right labels on tasks without gold; on all tasks if all have gold."""
     known, claimed = np.flatnonzero(fixed >= 0), honest.max(axis=1)
     target = np.flatnonzero(fixed < 0) if len(known) < len(fixed) else known
@@ -168,13 +188,16 @@ def _accuracy(honest: Float[np.ndarray, "item cls"], fixed: Int[np.ndarray, " it
         claims,
         tally(group[known], stratum[known], 1),
         tally(group[known], stratum[known], 1, right),
-        level=LEVEL,
+        level=level,
     )
     return pd.Series({name: float(value[0]) for name, value in share._asdict().items()})
 
 
 def _judges(
-    honest: Float[np.ndarray, "item cls"], ann: Annotations, fixed: Int[np.ndarray, " item"]
+    honest: Float[np.ndarray, "item cls"],
+    ann: Annotations,
+    fixed: Int[np.ndarray, " item"],
+    level: float,
 ) -> pd.DataFrame:
     """Share of right labels of each rater; a rater without labels has NaN."""
     task, rater = ann.task_codes, ann.worker_codes.astype(np.int64)
@@ -189,7 +212,7 @@ def _judges(
         n_known := tally(rater[known], stratum[known], ann.n_workers),
         tally(rater[known], stratum[known], ann.n_workers, right),
         strength=RATER_STRENGTH,
-        level=LEVEL,
+        level=level,
     )
     is_silent = sizes.sum(axis=1) == 0
     columns = dict(zip(("accuracy", "lower", "upper"), share, strict=True))

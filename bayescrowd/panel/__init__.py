@@ -1,0 +1,7 @@
+"""Panels of judges, such as language models: everything one wants to know before trusting one.
+
+* `verdict_counts`: who was asked, who abstained, and on what kind of tasks.
+* `swaps`: whether judges say the same when the order of the answers is swapped.
+* `dropping`: what it would cost to do without a judge.
+* `report`: `panel_report`, which brings it all together with labels, shares and the alarm.
+"""

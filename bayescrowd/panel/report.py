@@ -1,0 +1,380 @@
+"""Everything one wants to know about a panel of judges before trusting it, in one report.
+
+A panel of language models looks like many votes and is worth few, and nothing in its verdicts says
+how often it is right. The report says what labels alone can say (labels with cautious
+probabilities, the effective number of votes, who repeats whom, what a judge's absence would
+change), and with gold, however little, what only gold can: the accuracy of the panel and of each
+judge, and the share of each class with an interval. Without gold, these are not guessed: judges who
+err together make each other look good, so that a ranking from labels alone can be upside down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+from scipy.special import entr
+
+from bayescrowd.aggregation.auto.aggregator import AutoAggregator
+from bayescrowd.aggregation.auto.alarm import Alarm
+from bayescrowd.aggregation.auto.gold_report import GoldReport, make_gold_report
+from bayescrowd.aggregation.auto.gold_tilt import fit_tilt
+from bayescrowd.aggregation.dependence import MOST_IN_MATRIX, Dependence
+from bayescrowd.aggregation.protocol import Gold
+from bayescrowd.aggregation.votes import decide, with_known
+from bayescrowd.checks.parameters import OpenFraction, Seed, Whole, validate_arguments
+from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.text import quantity
+from bayescrowd.data.truth import Truth, known_labels
+from bayescrowd.data.vocabulary import plain
+from bayescrowd.estimator import check_is_fitted
+from bayescrowd.gold.prevalence import Prevalence, prevalence
+from bayescrowd.io.verdicts import Verdicts
+from bayescrowd.panel.dropping import Dropping, cost_of_dropping
+from bayescrowd.panel.swaps import Naming, swap_consistency
+from bayescrowd.panel.verdict_counts import check_abstentions, count_abstained, verdict_counts
+
+__all__ = [
+    "NO_ACCURACY",
+    "NO_INTERVAL",
+    "PanelReport",
+    "alarm_in_words",
+    "panel_report",
+    "swaps_in_words",
+]
+
+NO_ACCURACY = (
+    "Judges' accuracies need gold: judges who err together make each other look good, so that "
+    "labels alone can rank them upside down."
+)
+"""Why there are no accuracies without gold."""
+
+NO_INTERVAL = (
+    "There is no honest interval of a share without gold: the panel's own shares can be off by "
+    "more than any of its probabilities admit."
+)
+"""Why shares have no interval without gold."""
+
+USUAL_GOLD = 20
+"""Number of gold labels that the alarm asks for."""
+
+
+@dataclass(frozen=True, eq=False)
+class PanelReport:
+    """What is known about a panel of judges.
+
+    Attributes:
+        annotations: the verdicts.
+        abstentions: a row per judge who was asked and gave no verdict: task, worker, value.
+        estimator: the default, fitted without gold; `suggest_gold` takes it.
+        gold: the gold labels of the panel's tasks; None without gold.
+        labels: most probable class of each task, corrected by the gold if there is any.
+        probas: P(class) of each task, likewise.
+        dependence: effective votes, clusters and pairs of judges.
+        judges: a row per judge: cluster (number of its cluster from 1 on, missing if it is alone),
+            as_panel (share of its verdicts that are the panel's label; no accuracy), and the
+            columns of `verdict_counts`: n_asked, n_verdicts, n_abstained, share_abstained,
+            n_never_asked, entropy_judged, entropy_abstained.
+        accuracies: per judge: accuracy, lower, upper and n_gold; None without gold.
+        gold_report: what the gold changed, and the accuracy of the panel; None without gold.
+        swaps: consistency under swapped orders, a row per judge with both; None if there is none.
+        dropping: what it would cost to drop each judge; None if it was not asked for.
+        claimed: per class, what the panel says without gold: votes (share of all verdicts), labels
+            (share of the tasks' labels) and probabilities (mean probability). No bounds.
+        shares: the share of each class with an interval, by all methods; None without gold.
+        alarm: whether labels alone can decide.
+        level: probability of the intervals.
+    """
+
+    annotations: Annotations
+    abstentions: pd.DataFrame = field(repr=False)
+    estimator: AutoAggregator = field(repr=False)
+    gold: pd.Series | None = field(repr=False)
+    labels: pd.Series = field(repr=False)
+    probas: pd.DataFrame = field(repr=False)
+    dependence: Dependence
+    judges: pd.DataFrame = field(repr=False)
+    accuracies: pd.DataFrame | None = field(repr=False)
+    gold_report: GoldReport | None = field(repr=False)
+    swaps: pd.DataFrame | None = field(repr=False)
+    dropping: Dropping | None = field(repr=False)
+    claimed: pd.DataFrame = field(repr=False)
+    shares: Prevalence | None = field(repr=False)
+    alarm: Alarm
+    level: float
+
+    @cached_property
+    def summary(self) -> str:
+        """All of it in words."""
+        return _summary(self)
+
+    @property
+    def n_gold(self) -> int:
+        """Number of gold tasks."""
+        return 0 if self.gold_report is None else self.gold_report.n_gold
+
+    @property
+    def open_probas(self) -> pd.DataFrame:
+        """P(class) of the tasks without gold; of all tasks if all have gold."""
+        if self.gold is None or len(self.gold) == len(self.probas):
+            return self.probas
+        return self.probas[~self.probas.index.isin(self.gold.index)]
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """A row per task: label, probability, entropy (nats), n_votes, n_abstained, P(class)."""
+        probas = self.probas.to_numpy()
+        table = pd.DataFrame(
+            {
+                "label": self.labels.array,
+                "probability": probas.max(axis=1),
+                "entropy": entr(probas).sum(axis=1),
+                "n_votes": self.annotations.labels_per_task,
+                "n_abstained": count_abstained(self.annotations, self.abstentions),
+            },
+            index=self.probas.index.rename("task"),
+        )
+        columns = {f"probability:{c}": probas[:, k] for k, c in enumerate(self.probas.columns)}
+        return table.assign(**columns)
+
+    @cached_property
+    def agreement(self) -> pd.DataFrame:
+        """Share of shared tasks on which two judges agree, with clusters side by side.
+
+        Raises:
+            ValueError: there are more than 2,000 judges.
+        """
+        matrix = self.dependence.agreement
+        order = [name for cluster in self.dependence.clusters for name in cluster]
+        place = matrix.index.get_indexer(pd.Index(order, dtype=matrix.index.dtype))
+        rows = np.concatenate([place, np.setdiff1d(np.arange(len(matrix)), place)])
+        return matrix.iloc[rows, rows]
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether there are few enough judges for `agreement`."""
+        return self.annotations.n_workers <= MOST_IN_MATRIX
+
+    @property
+    def similar_pairs(self) -> pd.DataFrame:
+        """The pairs of `dependence.pairs`, those that repeat each other the most first.
+
+        Pairs are sorted by excess, the share of the agreement that independent errors leave open:
+        (agreement - expected) / (1 - expected).
+        """
+        pairs = self.dependence.pairs
+        room = (1 - pairs["expected_agreement"]).clip(lower=1e-9)
+        excess = (pairs["agreement"] - pairs["expected_agreement"]) / room
+        return pairs.assign(excess=excess).sort_values("excess", ascending=False, kind="stable")
+
+
+@validate_arguments
+def panel_report(
+    data: Any,
+    gold: Gold = None,
+    *,
+    abstentions: pd.DataFrame | None = None,
+    orders: Sequence[str] = ("/plain", "/swap"),
+    naming: Naming = "content",
+    weights: Truth | None = None,
+    most_dropped: Annotated[int, Whole(0)] = 12,
+    level: OpenFraction = 0.9,
+    seed: Seed = 0,
+) -> PanelReport:
+    """Report on a panel of judges: labels, dependence, swaps, costs, shares and the alarm.
+
+    Args:
+        data: what `read_verdicts` returns, `Annotations`, a table with the columns task, worker
+            and label, or a fitted `AutoAggregator`, such as the `estimator` of an earlier report.
+            Unless it was fitted with gold, it is not fitted again, so that reports under other
+            gold labels take little time.
+        gold: task -> label of tasks whose truth is known; random tasks, or those of `suggest_gold`
+            with their weights.
+        abstentions: a row for each judge who was asked and gave no verdict, with the columns task
+            and worker, and value (what it said instead); `read_verdicts` returns it with the data.
+        orders: endings of the names of judges that were asked in two orders.
+        naming: whether verdicts of such judges name the 'content', which is the same in both
+            orders, or the 'position', for two classes.
+        weights: task -> weight of the gold tasks in the shares of the classes, such as those of
+            `suggest_gold`; by default, all weigh the same.
+        most_dropped: largest number of judges to refit without; 0 for none.
+        level: probability of the intervals.
+        seed: seed of the fits.
+
+    Raises:
+        ValueError: no gold task is among the tasks, or `orders` are not two endings.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> data = bc.simulate.panel(300, 5, clusters=[2], copying=1.0, accuracy=[0.8] * 5, seed=1)
+        >>> report = bc.panel_report(data.annotations, data.truth.iloc[:20], most_dropped=0)
+        >>> report.dependence.clusters, report.accuracies.shape
+        (((0, 1),), (5, 4))
+        >>> bc.panel_report(data.annotations, most_dropped=0).accuracies is None
+        True
+    """
+    if isinstance(data, Verdicts):
+        if abstentions is not None:
+            raise ValueError(
+                "abstentions are given twice, in data and on their own; expected them once"
+            )
+        data, abstentions = data
+    fitted = data if isinstance(data, AutoAggregator) else None
+    if fitted is not None:
+        check_is_fitted(fitted)
+        data = fitted._annotations
+    ann, asked = as_annotations(data), check_abstentions(abstentions)
+    known, used = np.full(ann.n_tasks, -1, dtype=np.int32), None
+    if gold is not None:
+        used = known_labels(gold, "gold")
+        used = used[used.index.isin(ann.tasks)]
+        ann = ann.with_classes(used)
+        known = ann.code_truth(gold)
+        if not (known >= 0).any():
+            raise ValueError("no gold task is among the tasks of the labels; expected at least one")
+    # Checked before the fits, which take their time.
+    swaps = swap_consistency(ann, orders, naming=naming, level=level)
+    est = _fit_without_gold(ann, fitted, seed)
+    probas, gold_report = _with_gold(est, known, level)
+    shares = None if used is None else prevalence(est, used, level=level, weights=weights)
+    labels = decide(probas, seed)[0]
+    dropping = None
+    if most_dropped:
+        dropping = cost_of_dropping(
+            ann,
+            known,
+            est.dependence_.clusters,
+            fitted=est,
+            most=most_dropped,
+            level=level,
+            seed=seed,
+        )
+    return PanelReport(
+        annotations=ann,
+        abstentions=asked,
+        estimator=est,
+        gold=used,
+        labels=labels,
+        probas=probas,
+        dependence=est.dependence_,
+        judges=_judges(est, asked, labels),
+        accuracies=None if gold_report is None else gold_report.judges.rename_axis("judge"),
+        gold_report=gold_report,
+        swaps=swaps if len(swaps) else None,
+        dropping=dropping,
+        claimed=_claimed(ann, est.probas_, est.labels_),
+        shares=shares,
+        alarm=est.alarm_,
+        level=level,
+    )
+
+
+def _fit_without_gold(ann: Annotations, fitted: AutoAggregator | None, seed: int) -> AutoAggregator:
+    if fitted is None:
+        return AutoAggregator(seed=seed).fit(ann)
+    if fitted._has_gold or ann is not fitted._annotations:  # gold may bring a class of its own
+        return AutoAggregator(**fitted.get_params()).fit(ann)
+    return fitted
+
+
+def _with_gold(
+    est: AutoAggregator, known: Int[np.ndarray, " item"], level: float
+) -> tuple[pd.DataFrame, GoldReport | None]:
+    """The answer that a fit with gold would give, without fitting again."""
+    if not (known >= 0).any():
+        return est.probas_, None
+    before, ann = est.probas_.to_numpy(), est._annotations
+    tilt = fit_tilt(before, ann, known)
+    after = with_known(tilt.apply(before, ann), known)
+    report = make_gold_report(before, after, ann, known, tilt, level=level)
+    return pd.DataFrame(after, index=ann.tasks, columns=ann.classes), report
+
+
+def _judges(est: AutoAggregator, abstentions: pd.DataFrame, labels: pd.Series) -> pd.DataFrame:
+    ann = est._annotations
+    # By the fit without gold: gold would make its tasks look certain.
+    table = verdict_counts(ann, abstentions, est.probas_.to_numpy())
+    label = ann.classes.get_indexer(pd.Index(labels.to_numpy()))
+    same = np.bincount(
+        ann.worker_codes, ann.label_codes == label[ann.task_codes], minlength=ann.n_workers
+    )
+    with np.errstate(invalid="ignore"):
+        as_panel = pd.Series(same / ann.labels_per_worker, index=ann.workers)
+    number = {plain(j): i + 1 for i, c in enumerate(est.dependence_.clusters) for j in c}
+    of_judge = pd.Series([number.get(plain(j)) for j in table.index], dtype="Int64")
+    table.insert(0, "cluster", of_judge.to_numpy(dtype=object))
+    table["cluster"] = table["cluster"].astype("Int64")
+    table.insert(1, "as_panel", as_panel.reindex(table.index))
+    return table
+
+
+def _claimed(ann: Annotations, probas: pd.DataFrame, labels: pd.Series) -> pd.DataFrame:
+    of_labels = labels.value_counts(normalize=True).reindex(ann.classes, fill_value=0.0)
+    return pd.DataFrame(
+        {
+            "votes": ann.votes.sum(axis=0) / max(ann.n_labels, 1),
+            "labels": of_labels.to_numpy(dtype=float),
+            "probabilities": probas.to_numpy().mean(axis=0),
+        },
+        index=ann.classes.rename("class"),
+    )
+
+
+def _summary(report: PanelReport) -> str:
+    ann = report.annotations
+    judges = quantity(len(report.judges), "judge")
+    verdicts, tasks = quantity(ann.n_labels, "verdict"), quantity(ann.n_tasks, "task")
+    sentences = [f"{verdicts} by {judges} on {tasks}."]
+    if len(report.abstentions):
+        times = quantity(len(report.abstentions), "time")
+        sentences.append(f"Judges were asked and gave no verdict {times}.")
+    sentences += [report.dependence.summary, alarm_in_words(report)]
+    if report.gold_report is not None and report.shares is not None:
+        sentences += [report.gold_report.summary, report.shares.summary]
+    else:
+        sentences += [NO_ACCURACY, NO_INTERVAL]
+    if report.swaps is not None:
+        sentences.append(swaps_in_words(report.swaps))
+    if report.dropping is not None:
+        sentences.append(report.dropping.summary)
+    return " ".join(sentences)
+
+
+def alarm_in_words(report: PanelReport) -> str:
+    """The alarm, and what gold has done about it."""
+    alarm, n_gold = report.alarm, report.n_gold
+    if not alarm.buy_gold:
+        return (
+            f"No alarm: the answer differs from the majority vote on {alarm.disagreement:.0%} of "
+            "the tasks, and fits under other weights of the judges agree well enough. Judges who "
+            "all err together would not show."
+        )
+    if n_gold >= USUAL_GOLD:
+        return (
+            f"{alarm.reason} Labels alone could not tell who is right; "
+            f"{quantity(n_gold, 'gold label')} now speak for it."
+        )
+    more = f"; the {quantity(n_gold, 'gold label')} at hand are few" if n_gold else ""
+    return (
+        f"Alarm: {alarm.reason} Labels alone cannot tell who is right: buy gold labels of some "
+        f"{USUAL_GOLD} tasks{more}."
+    )
+
+
+def swaps_in_words(swaps: pd.DataFrame) -> str:
+    """Swap consistency of the panel in one sentence."""
+    shared, consistent = int(swaps["n_shared"].sum()), int(swaps["n_consistent"].sum())
+    if not shared:
+        return "No judge was asked about the same task in both orders."
+    # The table is sorted, and judges without shared tasks, of which nothing is known, are last.
+    least = swaps[swaps["n_shared"] > 0].iloc[-1]
+    return (
+        f"{quantity(len(swaps), 'judge')} asked in both orders: {consistent / shared:.0%} of the "
+        f"pairs of verdicts are consistent, the fewest those of {least.name} "
+        f"({least['consistency']:.0%})."
+    )
