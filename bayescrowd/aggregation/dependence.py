@@ -84,11 +84,11 @@ class Dependence:
     Examples:
         >>> import bayescrowd as bc
         >>> data = bc.simulate.panel(500, 6, clusters=[2], copying=1.0, accuracy=[0.8] * 6, seed=1)
-        >>> est = bc.DawidSkene().fit(data.annotations)
+        >>> est = bc.aggregate(data.annotations)
         >>> found = measure_dependence(data.annotations, est.probas_.to_numpy())
         >>> found.clusters
         ((0, 1),)
-        >>> round(found.pairs.loc[(0, 1), "agreement"], 2)
+        >>> found.pairs.loc[(0, 1), "agreement"].item()
         1.0
     """
 
