@@ -6,5 +6,6 @@
 * `blend`: how the candidates are combined where raters err together.
 * `gold_tilt`: how a few gold labels correct the answer, on `gold_regression`.
 * `gold_report`: what the gold changed, and what it says about the fit and its raters.
+* `rater_intervals`: the accuracy of each rater, with an interval that holds.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """
