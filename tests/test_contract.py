@@ -181,7 +181,9 @@ def test_results_are_distributions_under_the_users_ids(aggregator, n_classes):
 def test_worker_quality_describes_every_worker(aggregator):
     frame = crowd_frame()
     quality = make(aggregator).fit(frame).worker_quality_
-    assert list(quality.columns) == ["accuracy", "information", "n_labels", "flag"]
+    ends = [name for name in ("lower", "upper") if name in quality]
+    assert list(quality.columns) == ["accuracy", *ends, "information", "n_labels", "flag"]
+    assert ends == (["lower", "upper"] if aggregator is bc.AutoAggregator else [])
     assert list(quality.index) == sorted(set(frame["worker"]))
     assert quality["n_labels"].to_dict() == frame["worker"].value_counts().to_dict()
     assert quality["accuracy"].between(0, 1).all()

@@ -23,7 +23,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import betaincinv
 
-__all__ = ["N_STRATA", "Share", "beta_interval", "cut", "post_stratified", "quartiles", "tally"]
+__all__ = [
+    "N_STRATA",
+    "Share",
+    "beta_interval",
+    "cut",
+    "post_stratified",
+    "quartiles",
+    "tally",
+    "whole_cases",
+]
 
 N_STRATA = 4
 """Number of strata."""
@@ -100,6 +109,28 @@ def beta_interval(
     a, c = mean * total, (1 - mean) * total
     # Of a very skewed distribution, the mean can lie outside of the central interval.
     return np.minimum(betaincinv(a, c, tails), mean), np.maximum(betaincinv(a, c, 1 - tails), mean)
+
+
+def whole_cases(share: Share, n_cases: Int[np.ndarray, " group"]) -> Share:
+    """Shares with intervals that end at whole numbers of cases, widened as far as needed.
+
+    Of three cases, it is true of none, one, two or all, and no beta distribution includes the ends.
+
+    Args:
+        share: shares with their intervals.
+        n_cases: number of cases of each group.
+
+    Examples:
+        >>> import numpy as np
+        >>> share = Share(np.array([0.5]), np.array([0.3]), np.array([0.76]))
+        >>> whole_cases(share, np.array([4]))
+        Share(estimate=array([0.5]), lower=array([0.25]), upper=array([1.]))
+    """
+    n = np.maximum(n_cases, 1)
+    # Rounding of a whole number must not widen the interval by a case.
+    lower, upper = np.floor(share.lower * n + 1e-6) / n, np.ceil(share.upper * n - 1e-6) / n
+    estimate = share.estimate
+    return Share(estimate, np.minimum(lower, estimate), np.maximum(upper, estimate))
 
 
 def tally(

@@ -111,21 +111,23 @@ def pair_raters(
     same = scipy.sparse.csr_matrix(
         (np.ones(len(task)), (row, column)), shape=(len(answers), len(raters))
     )
-    n_shared = _gram(given, given)
+    # A rater who has labelled a task twice takes part in several comparisons on one shared task.
+    labelled = given.sign()
+    n_shared, n_compared = _gram(labelled, labelled), _gram(given, given)
     agreeing = _gram(same, same)
     both_right = _gram(same, same.multiply(posterior.ravel()[answers][:, None]).tocsr())
     expected = _expected_agreement(given, posterior, _matrices(pairs, rows, crowd, raters))
     habits = label_habits(ann)[raters]
     with np.errstate(invalid="ignore", divide="ignore"):
-        agreement = agreeing / n_shared
+        agreement = agreeing / n_compared
         spread = np.sqrt(1 - (habits**2).sum(axis=1))
         label_correlation = (agreement - habits @ habits.T) / np.outer(spread, spread)
-        error = 1 - _gram(right, given) / n_shared  # of the row's rater on the shared tasks
-        both_err = error + error.T - 1 + both_right / n_shared
+        error = 1 - _gram(right, given) / n_compared  # of the row's rater on the shared tasks
+        both_err = error + error.T - 1 + both_right / n_compared
         scale = np.sqrt(error * (1 - error) * error.T * (1 - error.T))
         error_correlation = (both_err - error * error.T) / np.where(scale > 1e-12, scale, np.nan)
         return PairTable(
-            raters, n_shared, agreement, expected / n_shared, label_correlation, error_correlation
+            raters, n_shared, agreement, expected / n_compared, label_correlation, error_correlation
         )
 
 
@@ -211,7 +213,9 @@ def _expected_agreement(
     matrices: Float[np.ndarray, "rater label cls"],
 ) -> Float[np.ndarray, "rater rater"]:
     """Sum over shared tasks of equation 2."""
-    kept = np.where(posterior >= LEAST_PROBABILITY, posterior, 0.0)
+    # Of very many classes, all may be improbable: the most probable one is kept in any case.
+    least = np.minimum(LEAST_PROBABILITY, posterior.max(axis=1, keepdims=True))
+    kept = np.where(posterior >= least, posterior, 0.0)
     kept /= kept.sum(axis=1, keepdims=True)
     expected = np.zeros((given.shape[1], given.shape[1]))
     for k in range(posterior.shape[1]):

@@ -380,9 +380,13 @@ def _score_lines(outcome: _Outcome, truth: str) -> str:
 def _worker_lines(workers: pd.DataFrame) -> str:
     """The best and the worst workers, and how many are flagged."""
     ranked = workers.sort_values("accuracy", ascending=False, kind="stable")
-    rows = [["worker", "accuracy", "information", "labels", "flag"]]
+    header = ["worker", "accuracy", "information", "labels", "flag"]
+    if "lower" in workers:
+        header.insert(2, "90% interval")
+    rows = [header]
     if len(ranked) > 6:
-        rows += [*_worker_rows(ranked.head(3)), ["..."] + [""] * 4, *_worker_rows(ranked.tail(3))]
+        best, worst = _worker_rows(ranked.head(3)), _worker_rows(ranked.tail(3))
+        rows += [*best, ["..."] + [""] * (len(header) - 1), *worst]
     else:
         rows += _worker_rows(ranked)
     flags = workers["flag"].value_counts()
@@ -392,7 +396,7 @@ def _worker_lines(workers: pd.DataFrame) -> str:
     ]
     return (
         "workers by estimated accuracy (information in nats)\n"
-        f"{align(rows, left=(0, 4))}\n"
+        f"{align(rows, left=(0, len(header) - 1))}\n"
         f"  flagged: {' and '.join(flagged)} among {quantity(len(workers), 'worker')}"
     )
 
@@ -402,6 +406,7 @@ def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
         [
             shorten(row.worker, 32),
             f"{row.accuracy:.3f}",
+            *([f"{row.lower:.3f} to {row.upper:.3f}"] if "lower" in workers else []),
             f"{row.information:.3f}",
             f"{row.n_labels:,}",
             str(row.flag),

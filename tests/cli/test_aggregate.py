@@ -18,6 +18,7 @@ from bayescrowd.cli.arguments import METHODS
 
 TASK_COLUMNS = ["task", "label", "probability", "entropy", "n_votes"]
 WORKER_COLUMNS = ["worker", "accuracy", "information", "n_labels", "flag"]
+WITH_INTERVAL = ["worker", "accuracy", "lower", "upper", "information", "n_labels", "flag"]
 
 SMALL = """\
 task,worker,label
@@ -84,7 +85,7 @@ def test_files_hold_what_the_estimator_finds(bluebird):
     workers = pd.read_csv("workers.csv", keep_default_na=False)
     assert tasks["label"].tolist() == est.labels_.tolist()
     np.testing.assert_allclose(tasks["probability"], est.probas_.max(axis=1))
-    assert list(workers.columns) == WORKER_COLUMNS
+    assert list(workers.columns) == WITH_INTERVAL
     pd.testing.assert_frame_equal(workers.set_index("worker"), est.worker_quality_)
 
 
@@ -130,7 +131,7 @@ def test_json_document(bluebird, capsys):
     assert document["fit"]["converged"] is True
     assert set(document["scores"]) >= {"n", "accuracy", "macro_f1", "brier", "ece"}
     assert [list(row) for row in document["tasks"][:1]] == [TASK_COLUMNS]
-    assert [list(row) for row in document["workers"][:1]] == [WORKER_COLUMNS]
+    assert [list(row) for row in document["workers"][:1]] == [WITH_INTERVAL]
     assert len(document["tasks"]) == 108
     assert sum(row["prior"] for row in document["classes"]) == pytest.approx(1)
 
@@ -147,10 +148,22 @@ def test_printing_the_table_leaves_the_summary_to_standard_error(folder, capsys)
     assert captured.err.startswith("labels.csv: 6 labels")
 
 
-def test_printing_workers(folder, capsys):
-    assert main(["aggregate", "labels.csv", "--workers", "-"]) == 0
+@pytest.mark.parametrize(("method", "columns"), [("auto", WITH_INTERVAL), ("wawa", WORKER_COLUMNS)])
+def test_printing_workers(folder, capsys, method, columns):
+    assert main(["aggregate", "labels.csv", "--method", method, "--workers", "-"]) == 0
     table = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert table.columns.tolist() == WORKER_COLUMNS
+    assert table.columns.tolist() == columns
+
+
+def test_the_summary_shows_intervals_where_there_are_any(folder, capsys):
+    assert main(["aggregate", "labels.csv"]) == 0
+    quality = bc.aggregate(pd.read_csv("labels.csv").dropna()).worker_quality_
+    out = capsys.readouterr().out
+    assert "worker  accuracy    90% interval  information" in out
+    for row in quality.itertuples():
+        assert f"{row.accuracy:.3f}  {row.lower:.3f} to {row.upper:.3f}" in out
+    assert main(["aggregate", "labels.csv", "--method", "wawa"]) == 0
+    assert "interval" not in capsys.readouterr().out
 
 
 def test_standard_input(folder, capsys, monkeypatch):

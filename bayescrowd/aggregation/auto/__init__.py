@@ -7,5 +7,6 @@
 * `alarm`: whether labels alone can decide, or gold is needed.
 * `gold_tilt`: how a few gold labels correct the answer, on `gold_regression`.
 * `gold_report`: what the gold changed, and what it says about the fit and its raters.
+* `rater_intervals`: the accuracy of each rater, with an interval that holds.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """

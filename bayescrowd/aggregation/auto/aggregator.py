@@ -37,6 +37,11 @@ from bayescrowd.aggregation.auto.pool import (
     weigh_pool,
 )
 from bayescrowd.aggregation.auto.rater_bootstrap import Replicates, Target, bootstrap_raters
+from bayescrowd.aggregation.auto.rater_intervals import (
+    accuracies_in,
+    rater_accuracies,
+    with_intervals,
+)
 from bayescrowd.aggregation.bwa import Judgements, weighted_average
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
 from bayescrowd.aggregation.ebcc import ebcc_posteriors
@@ -106,6 +111,7 @@ class AutoAggregator(RowAggregator):
         gold_report_: what gold labels changed, and what they say about the accuracy of the fit
             and of each rater; None without gold.
         worker_quality_: as for every method, with a 90 % interval of the accuracy (lower, upper).
+            The accuracy is the share of right labels among those that the worker has given.
         why_: which models the answer averages, what the crowd is like, and what to do about it.
 
     Examples:
@@ -136,7 +142,9 @@ class AutoAggregator(RowAggregator):
         if gold is not None:
             known = known_labels(gold, "gold")
             ann = ann.with_classes(known[known.index.isin(ann.tasks)])
-        return super().fit(ann, gold)
+        super().fit(ann, gold)
+        self.worker_quality_ = with_intervals(self.worker_quality_, self._accuracies)
+        return self
 
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         known, pairs = pairs.fixed, WorkerLabelPairs(ann)
@@ -166,6 +174,16 @@ class AutoAggregator(RowAggregator):
             self._tilt = fit_tilt(answer, ann, known)
             judge = posterior = with_known(self._tilt.apply(answer, ann), known)
             self.gold_report_ = make_gold_report(answer, posterior, ann, known, self._tilt)
+            self._accuracies = accuracies_in(self.gold_report_.judges, ann.labels_per_worker)
+        else:
+            self._accuracies = rater_accuracies(
+                ann,
+                mixed,
+                answer,
+                self.dependence_,
+                vote_weight=blend.vote_weight,
+                replicated=None if replicates is None else replicates.accuracies,
+            )
         self.why_ = _why(self.scores_, self.weights_, ann, self.dependence_, self.alarm_)
         if self.gold_report_ is not None:
             self.why_ += f" {self.gold_report_.summary}"

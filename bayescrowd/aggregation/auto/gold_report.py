@@ -3,7 +3,8 @@
 The accuracy of the fit on tasks without gold, and that of each rater, are shares of right labels:
 `post_strata` estimates them from the labels whose truth is known, in strata of the probability that
 the fit gives them of being right. A fit knows the answers to its own gold, so that its
-probabilities of gold tasks come from tilts that have not seen them, in five folds.
+probabilities of gold tasks come from tilts that have not seen them, in five folds. The interval of
+a rater ends at whole numbers of right labels.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, fit_tilt
-from bayescrowd.aggregation.post_strata import cut, post_stratified, quartiles, tally
+from bayescrowd.aggregation.post_strata import cut, post_stratified, quartiles, tally, whole_cases
 from bayescrowd.aggregation.task_sample import task_fingerprints
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import quantity
@@ -214,6 +215,7 @@ def _judges(
         strength=RATER_STRENGTH,
         level=level,
     )
+    share = whole_cases(share, ann.labels_per_worker)
     is_silent = sizes.sum(axis=1) == 0
     columns = dict(zip(("accuracy", "lower", "upper"), share, strict=True))
     table = {name: np.where(is_silent, np.nan, value) for name, value in columns.items()}
