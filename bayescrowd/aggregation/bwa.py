@@ -45,7 +45,7 @@ from bayescrowd.checks.parameters import Count, Positive, Seed, Tolerance
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.iteration import Course, Step, settle
 
-__all__ = ["BWA", "BWAState", "Judgements", "weighted_average"]
+__all__ = ["BWA", "BWAState", "Judgements", "Precision", "weighted_average"]
 
 LEAST_VARIANCE = 1e-6
 """Least variance of a judgement in the prior of precisions: one in a million differs."""
@@ -122,19 +122,16 @@ class BWA(Aggregator):
             n_iter=self.n_iter,
             tol=self.tol,
         )
-        state, given = course.state, votes.per_worker
-        self._mean_precision = (given @ state.precision) / given.sum()
-        precision = np.where(given[:, None] > 0, state.precision, self._mean_precision)
-        self.precisions_ = pd.DataFrame(precision, index=ann.workers, columns=ann.classes)
-        self._mu = state.mu
-        posterior = with_known(shares(state.z), fixed)
+        self._precision = Precision.of(course.state, votes)
+        of_workers = self._precision.table[:-1]
+        self.precisions_ = pd.DataFrame(of_workers, index=ann.workers, columns=ann.classes)
+        posterior = with_known(shares(course.state.z), fixed)
         return implied_aggregation(ann, posterior, trace=course.trace, converged=course.converged)
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
-        table = np.concatenate([self.precisions_.to_numpy(), self._mean_precision[None]])
-        return shares(Judgements(ann).average(table[known], self._mu, self.task_strength))
+        return self._precision.average(Judgements(ann), known, task_strength=self.task_strength)
 
 
 class Judgements:
@@ -150,15 +147,21 @@ class Judgements:
     """
 
     def __init__(self, ann: Annotations) -> None:
-        task, worker, label = ann.task_codes, ann.worker_codes, ann.label_codes
         n_classes = ann.n_classes
         self._shape = ann.n_tasks, ann.n_workers, n_classes
-        # Rows are in the order of tasks and workers: repeated labels are few, and often absent.
-        key = (task.astype(np.int64) * ann.n_workers + worker) * n_classes + label
-        key = np.unique(key)
-        judgement, self._label = np.divmod(key, n_classes)
-        self._task, self._worker = np.divmod(judgement, ann.n_workers)
-        place = np.unique(judgement)
+        self._task, self._worker = (
+            ann.task_codes.astype(np.int64),
+            ann.worker_codes.astype(np.int64),
+        )
+        self._label = ann.label_codes
+        place = judgement = self._task * ann.n_workers + self._worker
+        # Rows are mostly in the order of tasks and workers already, without repeated labels.
+        if not (np.diff(judgement) > 0).all():
+            named, self._label = np.divmod(
+                np.unique(judgement * n_classes + self._label), n_classes
+            )
+            self._task, self._worker = np.divmod(named, ann.n_workers)
+            place = np.unique(named)
         rows, columns = np.divmod(place, ann.n_workers)
         ones = np.ones(len(place))
         self.made = scipy.sparse.csr_matrix((ones, (rows, columns)), shape=self._shape[:2])
@@ -194,6 +197,29 @@ class Judgements:
         n_tasks, _, n_classes = self._shape
         cell = self._task * n_classes + self._label
         return np.bincount(cell, weights, minlength=n_tasks * n_classes).reshape(n_tasks, n_classes)
+
+
+class Precision(NamedTuple):
+    """What a fit says about the votes on new tasks."""
+
+    table: Float[np.ndarray, "worker_plus_1 cls"]
+    """Weight of each worker's vote on each class; last, the mean over judgements for strangers."""
+    mu: Float[np.ndarray, " cls"]
+    """Mean of z over tasks."""
+
+    @classmethod
+    def of(cls, state: BWAState, votes: Judgements) -> Precision:
+        """The precisions of a state; a worker without judgements has the mean over all."""
+        given = votes.per_worker
+        mean = (given @ state.precision) / given.sum()
+        table = np.where(given[:, None] > 0, state.precision, mean)
+        return cls(np.concatenate([table, mean[None]]), state.mu)
+
+    def average(
+        self, votes: Judgements, known: Int[np.ndarray, " worker"], *, task_strength: float = 1.0
+    ) -> Float[np.ndarray, "item cls"]:
+        """P(class) of new tasks; `known` has the code of each worker in the fit, or -1."""
+        return shares(votes.average(self.table[known], self.mu, task_strength))
 
 
 def weighted_average(

@@ -26,8 +26,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 from scipy.special import betaincinv
 
 from bayescrowd.aggregation.task_sample import fingerprints, sampled_tasks
@@ -133,13 +131,16 @@ def pair_raters(
 
 def cluster_raters(table: PairTable) -> list[Int[np.ndarray, " member"]]:
     """Codes of the raters of each cluster of two or more who repeat each other."""
-    n = len(table.raters)
-    if n < 2:
-        return []
     similarity = excess_at_limit(table)
+    similarity = (similarity + similarity.T) / 2
+    np.fill_diagonal(similarity, 0.0)
+    if len(similarity) < 2 or similarity.max() < LEAST_EXCESS:
+        return []  # without a pair there is no cluster, and nothing to import for it
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
     np.fill_diagonal(similarity, 1.0)
-    distance = 1 - (similarity + similarity.T) / 2
-    tree = linkage(squareform(distance, checks=False), method="average")
+    tree = linkage(squareform(1 - similarity, checks=False), method="average")
     group = fcluster(tree, t=1 - LEAST_EXCESS, criterion="distance")
     members = [table.raters[group == g] for g in np.unique(group)]
     return [rows for rows in members if len(rows) > 1]

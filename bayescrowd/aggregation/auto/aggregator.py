@@ -11,12 +11,12 @@ Gold labels do not enter these fits. They correct the answer afterwards (`gold_t
 few of them cannot turn it over.
 
 On large crowds only the best models are fitted to all labels (`pool.py`); random weights of the
-raters are tried on a sample of the tasks, and EBCC and BWA are left out of very large ones.
+raters are tried on a sample of the tasks, and EBCC is left out of very large ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,7 +42,7 @@ from bayescrowd.aggregation.auto.rater_intervals import (
     rater_accuracies,
     with_intervals,
 )
-from bayescrowd.aggregation.bwa import Judgements, weighted_average
+from bayescrowd.aggregation.bwa import Judgements, Precision, weighted_average
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
 from bayescrowd.aggregation.ebcc import ebcc_posteriors
 from bayescrowd.aggregation.em import EMEstimate, floored_log
@@ -72,7 +72,10 @@ LABELS_OF_STARTS = 300_000
 """Labels over all starts of EBCC, above which there are fewer starts, but one at least."""
 
 VERY_LARGE = 500_000
-"""Crowds with more labels than this do without EBCC and BWA."""
+"""Crowds with more labels than this do without EBCC, for which BWA stands in."""
+
+BWA_N_ITER, LARGE_BWA_N_ITER = 500, 10
+"""Largest number of iterations of BWA, and the same on a very large crowd."""
 
 RELIABLE = 0.9
 """Where the pool is relied on more than this, a large crowd is spared the other candidates."""
@@ -148,19 +151,9 @@ class AutoAggregator(RowAggregator):
 
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         known, pairs = pairs.fixed, WorkerLabelPairs(ann)
-        votes = smoothed_votes(ann.votes)
-        candidates = {"pool": self._pool_average(pairs, ann)}
-        replicates = self._replicate(ann, None)
-        if replicates is not None:
-            candidates["rater bootstrap"] = replicates.mean
+        mixed, replicates = self._mix_candidates(ann)
+        blend, answer = self._blend, self._blend.temper(mixed)
         instability = float("nan") if replicates is None else replicates.instability
-        blend = self._blend = blend_for(_n_raters(ann), ann.n_labels, self._gain, instability)
-        if ann.n_labels <= VERY_LARGE:
-            candidates["EBCC"] = self._subtypes(ann, pairs)
-            candidates["BWA"] = shares(weighted_average(Judgements(ann), pairs.fixed).state.z)
-        self._set_weights(candidates)
-        mixed = blend.with_votes(blend.mix(candidates), votes)
-        answer = blend.temper(mixed)
         self.dependence_ = _dependence(ann, answer, instability)
         self.alarm_ = raise_alarm(
             answer, ann, instability=instability, vote_weight=blend.vote_weight
@@ -198,6 +191,30 @@ class AutoAggregator(RowAggregator):
             trace=np.empty(0),
             converged=True,
         )
+
+    def _mix_candidates(
+        self, ann: Annotations
+    ) -> tuple[Float[np.ndarray, "item cls"], Replicates | None]:
+        """The mixture of the candidates and the votes, before it is tempered."""
+        pairs = WorkerLabelPairs(ann)
+        candidates = {"pool": self._pool_average(pairs, ann)}
+        replicates = self._replicate(ann, None)
+        if replicates is not None:
+            candidates["rater bootstrap"] = replicates.mean
+        instability = float("nan") if replicates is None else replicates.instability
+        blend = self._blend = blend_for(_n_raters(ann), ann.n_labels, self._gain, instability)
+        self._precision: Precision | None = None
+        if replicates is not None or ann.n_labels <= VERY_LARGE:
+            n_iter = LARGE_BWA_N_ITER if ann.n_labels > VERY_LARGE else BWA_N_ITER
+            votes = Judgements(ann)
+            averaged = weighted_average(votes, pairs.fixed, n_iter=n_iter).state
+            candidates["BWA"] = shares(averaged.z)
+            self._precision = Precision.of(averaged, votes)
+        if ann.n_labels <= VERY_LARGE:
+            candidates["EBCC"] = self._subtypes(ann, pairs)
+        self._set_weights(candidates)
+        mixed = blend.with_votes(blend.mix(candidates), smoothed_votes(ann.votes))
+        return mixed, replicates
 
     def _worker_rows(self, pairs: WorkerLabelPairs, found: CompactAggregation) -> SparseRows:
         return ability_rows(pairs, found)
@@ -257,10 +274,9 @@ class AutoAggregator(RowAggregator):
         )
         return fits.posteriors.mean(axis=0)
 
-    def _set_weights(self, candidates: Iterable[str]) -> None:
+    def _set_weights(self, candidates: Collection[str]) -> None:
         blend = self._blend
-        present = {name: weight for name, weight in blend.weights.items() if name in candidates}
-        scale = (1 - blend.vote_weight) / sum(present.values())
+        present, scale = blend.shares(candidates), 1 - blend.vote_weight
         of_pool = scale * present.pop("pool")
         carried = {member.name: self._shares.get(member.name, 0.0) for member in POOL}
         self.weights_ = pd.Series(
@@ -284,6 +300,8 @@ class AutoAggregator(RowAggregator):
         replicates = self._replicate(self._annotations, Target(ann, known))
         if replicates is not None:
             candidates["rater bootstrap"] = replicates.mean
+        if self._precision is not None:
+            candidates["BWA"] = self._precision.average(Judgements(ann), known)
         blend = self._blend
         answer = blend.temper(blend.with_votes(blend.mix(candidates), smoothed_votes(ann.votes)))
         return answer if self._tilt is None else self._tilt.apply(answer, ann)

@@ -41,6 +41,7 @@ every measure of the labels, the pool is right on one and wrong on the other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -87,15 +88,26 @@ class Blend(NamedTuple):
     temperature: float
     """Temperature of the answer (T)."""
 
+    def shares(self, present: Collection[str]) -> dict[str, float]:
+        """Weights of the candidates that are there.
+
+        BWA stands in for EBCC, since it is the other one that stays near the votes; otherwise,
+        absent candidates leave their weight to all others.
+        """
+        weights = dict(self.weights)
+        if "BWA" in present and "EBCC" not in present:
+            weights["BWA"] += weights.pop("EBCC")
+        weights = {name: weight for name, weight in weights.items() if name in present}
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
+
     def mix(
         self, candidates: dict[str, Float[np.ndarray, "item cls"]]
     ) -> Float[np.ndarray, "item cls"]:
-        """Equation 2; candidates that are absent leave their weight to the others."""
-        present = {name: weight for name, weight in self.weights.items() if name in candidates}
-        total = sum(present.values())
+        """Equation 2, with the candidates that are there."""
         mixed = np.zeros_like(candidates["pool"])
-        for name, weight in present.items():
-            mixed += weight / total * candidates[name]
+        for name, weight in self.shares(candidates).items():
+            mixed += weight * candidates[name]
         return mixed
 
     def with_votes(

@@ -56,6 +56,14 @@ def test_absent_candidates_leave_their_weight_to_the_others():
     np.testing.assert_allclose(mixed, (w * pool + v * bootstrap) / (w + v))
 
 
+def test_bwa_stands_in_for_ebcc():
+    found = blend_for(8, 2_000, 9.0, 0.1)
+    present = found.shares(["pool", "rater bootstrap", "BWA"])
+    assert present["BWA"] == pytest.approx(found.weights["BWA"] + found.weights["EBCC"])
+    assert sum(present.values()) == pytest.approx(1)
+    assert found.shares(found.weights) == pytest.approx(found.weights)
+
+
 def test_smoothed_votes_by_hand():
     found = smoothed_votes(np.array([[2, 0], [0, 0]]))
     np.testing.assert_allclose(found, [[2.5 / 3, 0.5 / 3], [0.5, 0.5]])
