@@ -17,7 +17,8 @@ from bayescrowd.aggregation.post_strata import Share, whole_cases
 
 def shares_of(ann, mixed, answer, **options):
     options = {"vote_weight": 0.05, "replicated": None} | options
-    return rater_accuracies(ann, mixed, answer, measure_dependence(ann, answer), **options)
+    clusters = measure_dependence(ann, answer).clusters
+    return rater_accuracies(ann, mixed, answer, clusters, **options)
 
 
 def copied_crowd():
@@ -93,20 +94,15 @@ def test_columns_follow_the_accuracy():
 
 def test_every_sign_of_shared_errors_widens_the_intervals():
     ann, mixed, answer = copied_crowd()
-    together = measure_dependence(ann, answer)
     replicated = np.random.default_rng(0).uniform(0.2, 0.9, (10, 7))
 
-    def width(dependence=together, vote_weight=0.05, replicated=None):
+    def width(clusters=((0, 1),), vote_weight=0.05, replicated=None):
         share = rater_accuracies(
-            ann, mixed, answer, dependence, vote_weight=vote_weight, replicated=replicated
+            ann, mixed, answer, clusters, vote_weight=vote_weight, replicated=replicated
         )
         return (share.upper - share.lower)[:6].mean()
 
-    alone = type(together)(
-        **{name: vars(together)[name] for name in vars(together) if name != "clusters"},
-        clusters=(),
-    )
-    assert width(alone) < width()
+    assert width(clusters=()) < width()
     assert width() < width(vote_weight=1.0)
     assert width() < width(replicated=replicated)
 
