@@ -173,7 +173,7 @@ class AutoAggregator(RowAggregator):
                 ann,
                 mixed,
                 answer,
-                self.dependence_,
+                self.dependence_.clusters,
                 vote_weight=blend.vote_weight,
                 replicated=None if replicates is None else replicates.accuracies,
             )

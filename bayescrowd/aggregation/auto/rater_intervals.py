@@ -26,11 +26,12 @@ interval. Where gold labels are known, `gold_report.py` has better intervals of 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.dependence import Dependence
 from bayescrowd.aggregation.post_strata import Share, beta_interval, whole_cases
 from bayescrowd.data.annotations import Annotations
 
@@ -60,7 +61,7 @@ def rater_accuracies(
     ann: Annotations,
     mixed: Float[np.ndarray, "item cls"],
     answer: Float[np.ndarray, "item cls"],
-    dependence: Dependence,
+    clusters: Iterable[tuple[Hashable, ...]],
     *,
     vote_weight: float,
     replicated: Float[np.ndarray, "replicate worker"] | None,
@@ -71,7 +72,7 @@ def rater_accuracies(
         ann: the labels.
         mixed: P(class) by the mixture of the candidates.
         answer: P(class) of the answer, which is tempered.
-        dependence: how far raters err together.
+        clusters: groups of raters who repeat each other.
         vote_weight: weight of the votes in the answer.
         replicated: accuracies under random weights of the raters, if they are known.
 
@@ -80,11 +81,9 @@ def rater_accuracies(
 
     Examples:
         >>> import bayescrowd as bc
-        >>> from bayescrowd.aggregation.dependence import measure_dependence
         >>> ann = bc.simulate.crowd(100, 5, accuracy=0.8, seed=1).annotations
         >>> votes = bc.MajorityVote().fit(ann).probas_.to_numpy()
-        >>> together = measure_dependence(ann, votes)
-        >>> share = rater_accuracies(ann, votes, votes, together, vote_weight=0, replicated=None)
+        >>> share = rater_accuracies(ann, votes, votes, [], vote_weight=0, replicated=None)
         >>> bool((share.lower < share.estimate).all())
         True
     """
@@ -93,7 +92,7 @@ def rater_accuracies(
     given = np.maximum(ann.labels_per_worker, 1)
     mean = np.bincount(worker, right, ann.n_workers) / given
     variance = np.bincount(worker, right * (1 - right), ann.n_workers) / given**2
-    shared = FIT_ERROR**2 + CLUSTER_ERROR**2 * _clustered(ann, dependence)
+    shared = FIT_ERROR**2 + CLUSTER_ERROR**2 * _clustered(ann, clusters)
     variance += mean * (1 - mean) * (shared + UNDECIDED_ERROR**2 * vote_weight)
     if replicated is not None:
         variance += BETWEEN_FITS * np.nan_to_num(replicated.var(axis=0))
@@ -120,9 +119,9 @@ def with_intervals(quality: pd.DataFrame, share: Share) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(accuracies, index=quality.index), others], axis=1)
 
 
-def _clustered(ann: Annotations, dependence: Dependence) -> float:
+def _clustered(ann: Annotations, clusters: Iterable[tuple[Hashable, ...]]) -> float:
     """Share of the labels that come from raters who repeat each other (c)."""
-    members = [rater for cluster in dependence.clusters for rater in cluster]
+    members = [rater for cluster in clusters for rater in cluster]
     given = ann.labels_per_worker
     return float(given[ann.workers.isin(members)].sum() / max(given.sum(), 1))
 
