@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import bayescrowd as bc
-from bayescrowd.aggregation.auto import rater_bootstrap
 from bayescrowd.cli import main
 from bayescrowd.cli.panel import _positive
 
@@ -14,11 +13,9 @@ QUICK = ("--drop", "0")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, quick_default):
     """A panel of two judges in two orders and one in a single order, who is sometimes unsure."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rater_bootstrap, "LEAST_REPLICATES", 3)
-    monkeypatch.setattr(rater_bootstrap, "MOST_REPLICATES", 3)
     data = bc.simulate.panel(60, 2, position_bias=0.2, swapped=True, accuracy=[0.85, 0.8], seed=3)
     frame = data.annotations.to_frame()
     frame["label"] = frame["label"].map({0: "fail", 1: "pass"})
@@ -192,7 +189,7 @@ def test_class_of_the_pass_rate():
         (["--gold-weights", "w"], "are about --gold, which is not given"),
         (["--out", "-", "--json"], "only one of --out -, --judges - and --json can print"),
         (["--gold", "gold.csv", "--share", "--out", "x.csv"], "--share prints shares only"),
-        (["--gold", "gold.csv", "--gold-weights", "label"], "the weight 'pass' of task"),
+        (["--gold", "gold.csv", "--gold-weights", "label"], "the weight 'fail' of task 10 is"),
         (["--gold", "gold.csv", "--out", "gold.csv"], "gold.csv: named twice"),
         (["--gold-columns", "a"], "expected the two names TASK,LABEL"),
     ],

@@ -8,7 +8,6 @@ from matplotlib.patches import Rectangle
 
 import bayescrowd as bc
 from bayescrowd import plots
-from bayescrowd.aggregation.auto import rater_bootstrap
 
 
 @pytest.fixture(scope="module")
@@ -18,21 +17,13 @@ def data():
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_replicates():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rater_bootstrap, "LEAST_REPLICATES", 3)
-        patch.setattr(rater_bootstrap, "MOST_REPLICATES", 3)
-        yield
-
-
-@pytest.fixture(scope="module")
-def report(data, few_replicates):
+@pytest.fixture
+def report(data, quick_default):
     return bc.panel_report(data.annotations, data.truth.iloc[:20], most_dropped=0)
 
 
-@pytest.fixture(scope="module")
-def bare(data, few_replicates):
+@pytest.fixture
+def bare(data, quick_default):
     return bc.panel_report(data.annotations, most_dropped=0)
 
 
@@ -88,7 +79,7 @@ def test_overview_has_four_pictures_with_and_without_gold(report, bare, tmp_path
     assert "Accuracies need gold." in [text.get_text() for text in given.axes[1].texts]
 
 
-def test_many_judges_and_many_classes(few_replicates):
+def test_many_judges_and_many_classes(quick_default):
     rng = np.random.default_rng(0)
     names = [f"a rather long name of a judge/{i}" for i in range(40)]
     matrix = pd.DataFrame(rng.integers(0, 4, (30, 40)), columns=names)
