@@ -143,7 +143,7 @@ def quick_default(monkeypatch: pytest.MonkeyPatch) -> type:
     class QuickDefault(AutoAggregator):
         """Votes weighted by agreement with the others, with what a panel reads off the default."""
 
-        def fit(self, data, gold=None):  # type: ignore[no-untyped-def]
+        def fit(self, data, gold=None):
             ann = as_annotations(data)
             shares = smoothed_votes(ann.votes)
             right = np.bincount(
