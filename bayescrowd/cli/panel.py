@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.data.annotations import Annotations
-    from bayescrowd.gold.prevalence import Prevalence
     from bayescrowd.io.verdicts import Verdicts
     from bayescrowd.panel.report import PanelReport
 
@@ -195,7 +193,9 @@ def _run(args: argparse.Namespace) -> int:
         suggested = suggest_gold(report.estimator, n_suggested, seed=args.seed, gold=gold)
     _write(args, report, suggested, positive)
     if args.json:
-        _print_json(_document(args, report, positive))
+        from bayescrowd.cli.panel_json import json_text, report_document
+
+        print(json_text(report_document(report, _source(args), positive)))
     else:
         from bayescrowd.cli.panel_text import report_text
 
@@ -276,10 +276,12 @@ def _read(
 def _numbers(weights: pd.Series, args: argparse.Namespace) -> pd.Series:
     import pandas as pd
 
+    from bayescrowd.data.vocabulary import plain
+
     found = pd.to_numeric(weights.astype(str), errors="coerce")
     bad = ~(found > 0) | (found == float("inf"))
     if bad.any():
-        task, value = weights.index[bad][0], weights[bad].iloc[0]
+        task, value = plain(weights.index[bad][0]), plain(weights[bad].iloc[0])
         raise ValueError(
             f"{args.gold}: column {args.gold_weights!r}: the weight {value!r} of task {task!r} is "
             "no finite number above 0"
@@ -341,8 +343,10 @@ def _run_share(
         verdicts.annotations, gold, level=args.level, seed=args.seed, weights=weights
     )
     if args.json:
-        document = {"bayescrowd": __version__, "source": _source(args)}
-        _print_json(document | {"positive": positive, "shares": _shares(found)})
+        from bayescrowd.cli.panel_json import json_text, shares_document
+
+        document = {"bayescrowd": __version__, "source": _source(args), "positive": positive}
+        print(json_text(document | {"shares": shares_document(found)}))
     else:
         n_tasks = quantity(verdicts.annotations.n_tasks, "task")
         print(f"{_source(args)}: {n_tasks}, {quantity(found.n_gold, 'gold label')}\n")
@@ -353,10 +357,11 @@ def _run_share(
 def _write(
     args: argparse.Namespace, report: PanelReport, suggested: pd.DataFrame | None, positive: Any
 ) -> None:
+    from bayescrowd.cli.panel_json import judge_table
     from bayescrowd.cli.progress import stage
     from bayescrowd.io.writing import csv_text, write_picture, write_table
 
-    tables = [(args.out, report.tasks.reset_index()), (args.judges, _judge_table(report))]
+    tables = [(args.out, report.tasks.reset_index()), (args.judges, judge_table(report))]
     if suggested is not None:
         # The label is there to be filled in, so that the same file can come back as gold.
         to_fill = suggested.rename_axis("task").reset_index()
@@ -391,102 +396,6 @@ def _written(
         files.append((args.suggest[1], f"{quantity(len(suggested), 'task')} to send for gold"))
     lines = [f"{path}: {what} written" for path, what in files if path not in (None, "-")]
     return ["", *lines] if lines else []
-
-
-def _judge_table(report: PanelReport) -> pd.DataFrame:
-    table = report.judges
-    if report.accuracies is not None:
-        table = table.join(report.accuracies)
-    return table.reset_index()
-
-
-def _document(args: argparse.Namespace, report: PanelReport, positive: Any) -> dict[str, Any]:
-    """Everything that was found, for machines."""
-    from bayescrowd.panel.report import NO_ACCURACY, NO_INTERVAL
-
-    ann, dependence, gold = report.annotations, report.dependence, report.gold_report
-    dropping = report.dropping
-    return {
-        "bayescrowd": __version__,
-        "input": {
-            "source": _source(args),
-            "n_verdicts": ann.n_labels,
-            "n_abstained": len(report.abstentions),
-            "n_tasks": ann.n_tasks,
-            "n_judges": len(report.judges),
-            "n_classes": ann.n_classes,
-            "n_gold": report.n_gold,
-        },
-        "level": report.level,
-        "positive": positive,
-        "alarm": report.alarm._asdict(),
-        "dependence": {
-            "n_votes": dependence.n_votes,
-            "effective_votes": list(dependence.effective_votes),
-            "instability": dependence.instability,
-            "clusters": [list(cluster) for cluster in dependence.clusters],
-        },
-        "accuracy": None if gold is None else gold.accuracy.to_dict(),
-        "shares": None if report.shares is None else _shares(report.shares),
-        "claimed": _records(report.claimed.reset_index()),
-        "why_not": None if gold is not None else {"accuracy": NO_ACCURACY, "shares": NO_INTERVAL},
-        "judges": _records(_judge_table(report)),
-        "agreement": None
-        if not report.has_matrix
-        else {
-            "judges": list(report.agreement.index),
-            "shares": report.agreement.to_numpy().tolist(),
-        },
-        "swaps": None if report.swaps is None else _records(report.swaps.reset_index()),
-        "dropping": None
-        if dropping is None
-        else {
-            "judges": _records(dropping.table.reset_index()),
-            "effective_votes": list(dropping.effective_votes),
-            "changed_by_chance": dropping.by_chance,
-            "n_tasks": dropping.n_tasks,
-            "n_gold": dropping.n_gold,
-            "n_left_out": dropping.n_left_out,
-        },
-        "tasks": _records(report.tasks.reset_index()),
-        "summary": report.summary,
-    }
-
-
-def _shares(found: Prevalence) -> dict[str, Any]:
-    tables = {found.method: found.shares, **found.beside}
-    return {
-        "level": found.level,
-        "n_gold": found.n_gold,
-        "methods": {
-            name: _records(table.rename_axis("class").reset_index())
-            for name, table in tables.items()
-        },
-    }
-
-
-def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
-    return table.to_dict("records")
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON's types; what is missing or not finite becomes null."""
-    import numpy as np
-    import pandas as pd
-
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if value is pd.NA:
-        return None
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _source(args: argparse.Namespace) -> str:

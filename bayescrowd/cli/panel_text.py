@@ -196,8 +196,8 @@ def _where_abstained(judges: pd.DataFrame) -> str:
     abstained = float((weight * some["entropy_abstained"]).sum())
     judged = float((weight * some["entropy_judged"]).sum())
     return (
-        f"  mean entropy of the tasks on which judges abstained: {abstained:.2f} nats; of those they "
-        f"judged: {judged:.2f}"
+        f"  mean entropy of tasks on which judges abstained: {abstained:.2f} nats; of those judged: "
+        f"{judged:.2f}"
     )
 
 
