@@ -123,3 +123,44 @@ def development_crowd():
         return read[name]
 
     return load
+
+
+@pytest.fixture
+def quick_default(monkeypatch: pytest.MonkeyPatch) -> type:
+    """A stand-in for the default that fits at once, wherever a panel is fitted."""
+    import numpy as np
+    import pandas as pd
+
+    from bayescrowd.aggregation.auto.aggregator import AutoAggregator
+    from bayescrowd.aggregation.auto.alarm import raise_alarm
+    from bayescrowd.aggregation.auto.blend import smoothed_votes
+    from bayescrowd.aggregation.dependence import measure_dependence
+    from bayescrowd.aggregation.votes import decide
+    from bayescrowd.data.annotations import as_annotations
+    from bayescrowd.gold import prevalence
+    from bayescrowd.panel import dropping, report
+
+    class QuickDefault(AutoAggregator):
+        """Votes weighted by agreement with the others, with what a panel reads off the default."""
+
+        def fit(self, data, gold=None):  # type: ignore[no-untyped-def]
+            ann = as_annotations(data)
+            shares = smoothed_votes(ann.votes)
+            right = np.bincount(
+                ann.worker_codes, shares[ann.task_codes, ann.label_codes], minlength=ann.n_workers
+            ) / np.maximum(ann.labels_per_worker, 1)
+            cell = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
+            votes = np.bincount(cell, right[ann.worker_codes] ** 2, ann.n_tasks * ann.n_classes)
+            votes = votes.reshape(shares.shape) + 0.1
+            probas = votes / votes.sum(axis=1, keepdims=True)
+            self.probas_ = pd.DataFrame(probas, index=ann.tasks, columns=ann.classes)
+            self.labels_ = decide(self.probas_, self.seed)[0]
+            self.classes_, self.workers_ = ann.classes, ann.workers
+            self.dependence_ = measure_dependence(ann, probas, instability=0.1)
+            self.alarm_ = raise_alarm(probas, ann, instability=0.1, vote_weight=0.05)
+            self._annotations, self._has_gold = ann, False
+            return self
+
+    for module in (dropping, report, prevalence):
+        monkeypatch.setattr(module, "AutoAggregator", QuickDefault)
+    return QuickDefault

@@ -297,6 +297,7 @@ def examples() -> dict[str, Any]:
         "aggregators": {"MV": bc.MajorityVote()},
         "within": 0.1,
         "curve": pd.DataFrame({"policy": ["A"]}),
+        "report": bc.panel_report(crowd.annotations, crowd.truth, most_dropped=1),
         "scores": pd.DataFrame({"MV": [0.1, 0.2]}),
         "difference": pd.DataFrame({"MV": [0.1, 0.2]}),
         "standard_error": pd.DataFrame({"MV": [0.1, 0.2]}),

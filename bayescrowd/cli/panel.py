@@ -276,10 +276,12 @@ def _read(
 def _numbers(weights: pd.Series, args: argparse.Namespace) -> pd.Series:
     import pandas as pd
 
+    from bayescrowd.data.vocabulary import plain
+
     found = pd.to_numeric(weights.astype(str), errors="coerce")
     bad = ~(found > 0) | (found == float("inf"))
     if bad.any():
-        task, value = weights.index[bad][0], weights[bad].iloc[0]
+        task, value = plain(weights.index[bad][0]), plain(weights[bad].iloc[0])
         raise ValueError(
             f"{args.gold}: column {args.gold_weights!r}: the weight {value!r} of task {task!r} is "
             "no finite number above 0"

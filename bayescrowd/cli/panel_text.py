@@ -196,7 +196,7 @@ def _where_abstained(judges: pd.DataFrame) -> str:
     abstained = float((weight * some["entropy_abstained"]).sum())
     judged = float((weight * some["entropy_judged"]).sum())
     return (
-        f"  mean entropy of the tasks on which judges abstained: {abstained:.2f} nats; of those they "
+        f"  mean entropy of tasks on which judges abstained: {abstained:.2f} nats; of those that they "
         f"judged: {judged:.2f}"
     )
 

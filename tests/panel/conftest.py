@@ -1,13 +1,12 @@
-"""Quick fits: many are needed here, and none of these tests is about the replicates of a fit."""
+"""The default with few replicates."""
 
 import pytest
 
 from bayescrowd.aggregation.auto import rater_bootstrap
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_fits():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rater_bootstrap, "LEAST_REPLICATES", 4)
-        patch.setattr(rater_bootstrap, "MOST_REPLICATES", 6)
-        yield
+@pytest.fixture
+def few_replicates(monkeypatch):
+    """The default itself, with few fits under random weights, which these tests are not about."""
+    monkeypatch.setattr(rater_bootstrap, "LEAST_REPLICATES", 3)
+    monkeypatch.setattr(rater_bootstrap, "MOST_REPLICATES", 3)

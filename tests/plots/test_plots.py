@@ -64,6 +64,13 @@ def fitted_default():
 
 
 @cache
+def panel_report():
+    """A report on a small panel with gold."""
+    data = bc.simulate.panel(60, 4, clusters=[2], copying=1.0, accuracy=[0.8] * 4, seed=1)
+    return bc.panel_report(data.annotations, data.truth.iloc[:15], most_dropped=2)
+
+
+@cache
 def one_coin_draws():
     """Draws of the one-coin model of six workers, by two chains."""
     rng = np.random.default_rng(0)
@@ -139,6 +146,10 @@ PICTURES = {
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "loo_comparison": lambda est, data, ax: plots.loo_comparison(LOO, ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
+    "panel_accuracies": lambda est, data, ax: plots.panel_accuracies(panel_report(), ax),
+    "panel_agreement": lambda est, data, ax: plots.panel_agreement(panel_report(), ax),
+    "panel_dropping": lambda est, data, ax: plots.panel_dropping(panel_report(), ax),
+    "panel_shares": lambda est, data, ax: plots.panel_shares(panel_report(), ax),
     "pool_scores": lambda est, data, ax: plots.pool_scores(fitted_default(), ax),
     "posterior_course": lambda est, data, ax: plots.posterior_course(
         finished_policy().result(), finished_policy().space, "colour", ax
@@ -166,7 +177,7 @@ PICTURES = {
 
 
 def test_every_picture_is_tested():
-    assert {*PICTURES, "demo", "posterior_overview"} == set(plots.__all__)
+    assert {*PICTURES, "demo", "panel_overview", "posterior_overview"} == set(plots.__all__)
 
 
 @pytest.mark.parametrize("name", PICTURES)
