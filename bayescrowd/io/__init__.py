@@ -2,7 +2,7 @@
 
 * `cells`: text that a spreadsheet would run as a formula, made harmless.
 * `file_tables`: tables in CSV, TSV, JSON, JSON lines and Parquet files.
-* `column_names`: columns found by their usual names.
+* `column_names`: columns found by their usual names, and a table of judgements with its columns.
 * `platform_exports`: exports of Mechanical Turk, Label Studio and Toloka.
 * `judge_tables`: wide tables with a column per judge, and JSON objects `{judge: {task: label}}`.
 * `formats`: all of these formats, recognised by extension and content.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from bayescrowd.data.vocabulary import argument, comma_list
-from bayescrowd.io.file_tables import FileTable
 
-__all__ = ["COLUMN_NAMES", "find_column", "is_known_label", "usual_columns"]
+__all__ = ["COLUMN_NAMES", "ExportedLabels", "find_column", "is_known_label", "usual_columns"]
 
 COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "task": (("task",), ("item", "question", "hit", "example", "instance", "object")),
@@ -31,8 +31,42 @@ COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
 """Usual column names for each role, best first, compared without case, '_', '-', ' ' and 'id'."""
 
 
+@runtime_checkable
+class NamedColumns(Protocol):
+    """What is known about the columns of any table in a file."""
+
+    @property
+    def source(self) -> str:
+        """Name of the file in messages."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns."""
+        ...
+
+
+class ExportedLabels(NamedTuple):
+    """A table of judgements and the names of its columns."""
+
+    frame: Any
+    """Table of pandas or pyarrow with one row per judgement."""
+    task: str
+    """Name of the column of task ids."""
+    worker: str
+    """Name of the column of worker ids."""
+    label: str
+    """Name of the column of labels."""
+    row_number: Callable[[int], int]
+    """The row number in the file of the row at a position in the table."""
+    is_text: bool = False
+    """Whether the labels come from a file without types, in which integers are text."""
+    blank_is_unasked: bool = False
+    """Whether a missing label means that the worker was never asked, not that none was given."""
+
+
 def find_column(
-    table: FileTable, role: str, given: str | None = None, *, option: str | None = None
+    table: NamedColumns, role: str, given: str | None = None, *, option: str | None = None
 ) -> str:
     """The given column, or else the only one with a usual name for its role (`COLUMN_NAMES`).
 

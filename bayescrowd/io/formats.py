@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from bayescrowd.data.vocabulary import argument, comma_list
-from bayescrowd.io.column_names import find_column
+from bayescrowd.io.column_names import ExportedLabels, find_column
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -27,7 +27,6 @@ from bayescrowd.io.judge_tables import (
     wide_judgements,
 )
 from bayescrowd.io.platform_exports import (
-    ExportedLabels,
     is_mturk,
     is_toloka,
     label_studio_judgements,

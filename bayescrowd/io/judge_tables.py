@@ -24,7 +24,12 @@ import pyarrow as pa
 
 from bayescrowd.data.vocabulary import argument, comma_list, quote, text_of
 from bayescrowd.io.cells import unquote_text
-from bayescrowd.io.column_names import find_column, is_known_label, usual_columns
+from bayescrowd.io.column_names import (
+    ExportedLabels,
+    find_column,
+    is_known_label,
+    usual_columns,
+)
 from bayescrowd.io.file_tables import (
     DelimitedText,
     FileTable,
@@ -32,7 +37,6 @@ from bayescrowd.io.file_tables import (
     integers_if_canonical,
     parse_json,
 )
-from bayescrowd.io.platform_exports import ExportedLabels
 
 __all__ = ["is_nested", "is_wide", "may_be_wide", "nested_judgements", "wide_judgements"]
 
@@ -59,8 +63,8 @@ def may_be_wide(table: FileTable, task: str | None, worker: str | None, label: s
 def is_wide(table: FileTable, task: str | None, worker: str | None, label: str | None) -> bool:
     """Whether a table is recognised as wide: `may_be_wide`, and its other columns hold labels.
 
-    They hold labels if there are at most 20 different ones, of which any two judges share at least
-    one; columns without any label do not count.
+    They hold labels if there are at most 20 different ones, and if at least half of those of each
+    judge are labels of another judge too. Columns without any label do not count.
     """
     if not may_be_wide(table, task, worker, label):
         return False
@@ -73,8 +77,9 @@ def is_wide(table: FileTable, task: str | None, worker: str | None, label: str |
     values = list({text for texts in used if texts for text in texts})
     if len(values) > _MOST_LABELS:
         return False
-    is_used = np.array([[value in texts for value in values] for texts in used if texts], dtype=int)
-    return bool((is_used @ is_used.T > 0).all())
+    is_used = np.array([[value in texts for value in values] for texts in used if texts])
+    is_shared = is_used.sum(axis=0) > 1
+    return bool((2 * is_used[:, is_shared].sum(axis=1) >= is_used.sum(axis=1)).all())
 
 
 def wide_judgements(

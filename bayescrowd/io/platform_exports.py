@@ -17,8 +17,8 @@ left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,11 +26,10 @@ import pyarrow as pa
 from jaxtyping import Bool
 
 from bayescrowd.data.vocabulary import argument, comma_list
-from bayescrowd.io.column_names import find_column
+from bayescrowd.io.column_names import ExportedLabels, find_column
 from bayescrowd.io.file_tables import DelimitedText, JsonArray, parse_json
 
 __all__ = [
-    "ExportedLabels",
     "is_mturk",
     "is_toloka",
     "label_studio_judgements",
@@ -40,25 +39,6 @@ __all__ = [
 
 _TOLOKA_UNDONE = ("rejected", "skipped", "expired", "active")
 """Statuses of assignments that hold no data."""
-
-
-class ExportedLabels(NamedTuple):
-    """A table of judgements and the names of its columns."""
-
-    frame: Any
-    """Table of pandas or pyarrow with one row per judgement."""
-    task: str
-    """Name of the column of task ids."""
-    worker: str
-    """Name of the column of worker ids."""
-    label: str
-    """Name of the column of labels."""
-    row_number: Callable[[int], int]
-    """The row number in the file of the row at a position in the table."""
-    is_text: bool = False
-    """Whether the labels come from a file without types, in which integers are text."""
-    blank_is_unasked: bool = False
-    """Whether a missing label means that the worker was never asked, not that none was given."""
 
 
 def is_mturk(columns: Sequence[str]) -> bool:

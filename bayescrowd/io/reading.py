@@ -26,10 +26,9 @@ from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
 from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column, text_of
-from bayescrowd.io.column_names import find_column
+from bayescrowd.io.column_names import ExportedLabels, find_column
 from bayescrowd.io.file_tables import FileTable, file_contents
 from bayescrowd.io.formats import Columns, Format, file_table, guess_format, read_rows
-from bayescrowd.io.platform_exports import ExportedLabels
 
 __all__ = [
     "Format",
@@ -63,9 +62,10 @@ def read_annotations(
             Label Studio; other JSON arrays hold one object per judgement.
             'wide' is a table of any kind with a row per task and a column of labels per judge. It
             is recognised if it has a task, no column with a usual name for the worker or the label,
-            and two or more other columns with at most 20 different labels, of which any two judges
-            share at least one. Columns without a name and columns named truth or gold are not
-            judges; all others are, and their names become the workers.
+            and two or more other columns with at most 20 different labels, of which at least half
+            of those of each judge are labels of another judge too. Columns without a name and
+            columns named truth or gold are not judges; all others are, and their names become the
+            workers.
             'nested' is a JSON object `{judge: {task: label}}`. It is recognised in files whose
             extension is .json, or absent.
         task: name of the column of task ids. By default, the platform's own column, or else the

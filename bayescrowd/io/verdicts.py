@@ -22,9 +22,9 @@ from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.columns import factorize_column, is_blank
 from bayescrowd.data.vocabulary import Where, argument, plain, text_of
+from bayescrowd.io.column_names import ExportedLabels
 from bayescrowd.io.file_tables import integers_if_canonical
 from bayescrowd.io.formats import Columns, Format, read_rows
-from bayescrowd.io.platform_exports import ExportedLabels
 from bayescrowd.io.reading import annotations_of
 
 __all__ = ["Verdicts", "read_verdicts"]

@@ -224,6 +224,8 @@ def test_classes_in_any_shape(tmp_path, classes):
     "text",
     [
         "task,text,gpt,llama\n1,what is it?,a,b\n2,who is it?,b,b\n",  # a column of free text
+        "task,text,gpt\n1,a b c,b\n2,b d,b\n3,a,a\n",  # free text that is a label once
+        "task,n_words,gpt,llama\n1,1,0,1\n2,12,1,1\n3,15,0,0\n",  # numbers that are no labels
         "task,n_words,verdicts\n1,12,a\n2,15,b\n",  # columns that share no label
         "task,a,b\n" + "".join(f"{i},{i % 21},{i % 21}\n" for i in range(50)),  # 21 labels
         "task,a,b\n1,x,\n2,y,\n",  # labels in a single column
