@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from jaxtyping import Float, Int
 from scipy.special import logsumexp, softmax
@@ -150,11 +149,11 @@ def _solve(
     if by_parameter:
         precision = _outer(table, probas)
         precision[np.diag_indices_from(precision)] += 1.0
-        return scipy.linalg.solve(precision, gradient, assume_a="pos")
+        return np.linalg.solve(precision, gradient)
     root = _root(table, probas)
     inner = root.T @ root
     inner[np.diag_indices_from(inner)] += 1.0
-    return gradient - root @ scipy.linalg.solve(inner, root.T @ gradient, assume_a="pos")
+    return gradient - root @ np.linalg.solve(inner, root.T @ gradient)
 
 
 def _added_precision(

@@ -274,7 +274,8 @@ def test_a_large_crowd_is_judged_by_a_sample(monkeypatch):
     sampled = bc.AutoAggregator().fit(frame)
     of_pool = sampled.weights_[[member.name for member in POOL]]
     assert (of_pool > 0).sum() <= pool.MOST_MODELS
-    assert {"EBCC", "BWA"}.isdisjoint(sampled.weights_.index)
+    assert "EBCC" not in sampled.weights_.index  # BWA stands in
+    assert sampled.weights_["BWA"] > 0
     assert (sampled.labels_ == whole.labels_).mean() > 0.97
     shuffled = frame.assign(worker=99 - frame["worker"], task=5000 - frame["task"])
     other = bc.AutoAggregator().fit(shuffled.sample(frac=1, random_state=0))
