@@ -131,15 +131,7 @@ PLAN = BudgetPlan(
     ),
 )
 
-ERROR_RATES = pd.DataFrame(
-    {"MajorityVote": [30.0, 10.0], "DawidSkene": [20.0, 12.0]}, index=["birds", "dogs"]
-)
-
 PICTURES = {
-    "bench_differences": lambda est, data, ax: plots.bench_differences(
-        ERROR_RATES - 10, ERROR_RATES / 10, "DawidSkene", ax
-    ),
-    "bench_scores": lambda est, data, ax: plots.bench_scores(ERROR_RATES, ax),
     "budget_curves": lambda est, data, ax: plots.budget_curves(CURVE, ax),
     "budget_plan": lambda est, data, ax: plots.budget_plan(PLAN, ax, within=0.04),
     "attribute_map": lambda est, data, ax: plots.attribute_map(selection(), ax),
