@@ -196,7 +196,7 @@ def _where_abstained(judges: pd.DataFrame) -> str:
     abstained = float((weight * some["entropy_abstained"]).sum())
     judged = float((weight * some["entropy_judged"]).sum())
     return (
-        f"  mean entropy of tasks on which judges abstained: {abstained:.2f} nats; of those judged: "
+        f"  mean entropy where judges abstained: {abstained:.2f} nats; where they judged: "
         f"{judged:.2f}"
     )
 
