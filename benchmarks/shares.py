@@ -21,7 +21,7 @@ LEVEL = 0.9
 
 def measure(folder: Path, sizes: list[int], n_draws: int) -> list[dict[str, object]]:
     import bayescrowd as bc
-    from bayescrowd.gold.prevalence import METHODS, share_table
+    from bayescrowd.gold.shares import METHODS, share_table
 
     path = next(folder.glob("labels.csv*"))
     ann = bc.read_annotations(str(path))

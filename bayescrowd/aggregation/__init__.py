@@ -18,8 +18,9 @@ One file per method:
 
 * `majority`: `MajorityVote` and `Wawa`.
 * `dawid_skene`, `one_coin`: `DawidSkene` and `OneCoinDawidSkene`.
-* `ibcc`, `bwa`, `ebcc`: Bayesian combination of classifiers, a Bayesian weighted average, and
-  Bayesian combination with subtypes of tasks, for workers who err together.
+* `bwa` (with `bwa_iteration`): a Bayesian weighted average of votes.
+* `ibcc`, `ebcc` (with `ebcc_subtypes`): Bayesian combination of classifiers, and the same with
+  subtypes of tasks, for workers who err together; both on `row_distributions`.
 * `glad` (with `glad_em`), `mace`, `mmsr`, `zero_based_skill`: methods of those names.
 * `kos`, and `singular_vectors` (`GhoshSVD`, `EigenRatio`), on `ordinal`, weighted votes on ordered
   classes, and `eigenvectors`.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bayescrowd.data.annotations import Annotations
     from bayescrowd.io.verdicts import Verdicts
-    from bayescrowd.panel.report import PanelReport
+    from bayescrowd.panel.findings import PanelReport
 
 __all__ = ["add_to"]
 

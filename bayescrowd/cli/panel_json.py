@@ -10,8 +10,8 @@ from bayescrowd._version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.gold.prevalence import Prevalence
-    from bayescrowd.panel.report import PanelReport
+    from bayescrowd.gold.shares import Prevalence
+    from bayescrowd.panel.findings import PanelReport
 
 __all__ = ["json_text", "judge_table", "report_document", "shares_document"]
 
@@ -26,7 +26,7 @@ def judge_table(report: PanelReport) -> pd.DataFrame:
 
 def report_document(report: PanelReport, source: str, positive: Any) -> dict[str, Any]:
     """Everything that was found, for machines."""
-    from bayescrowd.panel.report import NO_ACCURACY, NO_INTERVAL
+    from bayescrowd.panel.findings import NO_ACCURACY, NO_INTERVAL
 
     ann, dependence, gold = report.annotations, report.dependence, report.gold_report
     dropping = report.dropping

@@ -12,9 +12,9 @@ from bayescrowd.data.text import quantity, shorten, shorten_middle
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayescrowd.gold.prevalence import Prevalence
-    from bayescrowd.panel.dropping import Dropping
-    from bayescrowd.panel.report import PanelReport
+    from bayescrowd.gold.shares import Prevalence
+    from bayescrowd.panel.drop_costs import Dropping
+    from bayescrowd.panel.findings import PanelReport
 
 __all__ = ["report_text", "share_lines"]
 
@@ -101,7 +101,7 @@ def _input_lines(report: PanelReport, source: str) -> str:
 
 
 def _alarm_lines(report: PanelReport) -> str:
-    from bayescrowd.panel.report import alarm_in_words
+    from bayescrowd.panel.findings import alarm_in_words
 
     wrapped = textwrap.wrap(alarm_in_words(report), 96, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(["alarm", *wrapped])
@@ -134,7 +134,7 @@ def _panel_lines(report: PanelReport) -> str:
 def _shares(report: PanelReport, positive: Any) -> str:
     if report.shares is not None:
         return share_lines(report.shares, positive)
-    from bayescrowd.panel.report import NO_INTERVAL
+    from bayescrowd.panel.findings import NO_INTERVAL
 
     rows = [["class", "verdicts", "labels", "probabilities"]]
     for row in report.claimed.head(MOST_CLASSES).itertuples():
@@ -181,7 +181,7 @@ def _judge_lines(report: PanelReport) -> str:
     if has_abstained:
         lines.append(_where_abstained(judges))
     if accuracies is None:
-        from bayescrowd.panel.report import NO_ACCURACY
+        from bayescrowd.panel.findings import NO_ACCURACY
 
         lines += textwrap.wrap(NO_ACCURACY, 96, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)

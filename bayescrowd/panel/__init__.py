@@ -2,6 +2,7 @@
 
 * `verdict_counts`: who was asked, who abstained, and on what kind of tasks.
 * `swaps`: whether judges say the same when the order of the answers is swapped.
-* `dropping`: what it would cost to do without a judge.
+* `dropping` (with `drop_costs`): what it would cost to do without a judge.
+* `findings`: `PanelReport`, what is known about a panel, and its words.
 * `report`: `panel_report`, which brings it all together with labels, shares and the alarm.
 """

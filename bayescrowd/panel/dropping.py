@@ -24,7 +24,6 @@ well, since no smaller change has a meaning.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +39,9 @@ from bayescrowd.aggregation.votes import leading_shares, with_known
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import quantity
 from bayescrowd.data.vocabulary import plain
+from bayescrowd.panel.drop_costs import Dropping, paired_share_change
 
-__all__ = ["Dropping", "cost_of_dropping", "paired_share_change"]
+__all__ = ["cost_of_dropping"]
 
 MOST_LABELS = 20_000
 """Panels with more labels are judged on a sample of their tasks with about this many."""
@@ -51,36 +51,6 @@ LEAST_PROBABILITY = 1e-6
 
 TIE = 1e-9
 """Probabilities that differ by less are equal."""
-
-
-@dataclass(frozen=True, eq=False)
-class Dropping:
-    """What it would cost to drop each judge.
-
-    Attributes:
-        table: a row per judge, the one whose absence changes the most labels first: cluster (number
-            of its cluster, missing if it is alone), changed (share of tasks whose label changes),
-            n_unjudged (tasks that nobody else judged), effective_low and effective_high (bracket
-            of the effective votes without it). With gold also accuracy and log_loss (changes on the
-            gold tasks: without the judge minus with it) and the ends of their intervals
-            (accuracy_lower, ...).
-        effective_votes: bracket of the effective votes of all judges.
-        by_chance: share of tasks whose label changes under another seed, with all judges.
-        n_tasks: number of tasks on which judges are compared.
-        n_sampled_from: number of tasks of the panel.
-        n_gold: number of gold tasks among them.
-        n_left_out: number of judges that were not tried.
-        summary: the same in words.
-    """
-
-    table: pd.DataFrame
-    effective_votes: tuple[float, float]
-    by_chance: float
-    n_tasks: int
-    n_sampled_from: int
-    n_gold: int
-    n_left_out: int
-    summary: str
 
 
 def cost_of_dropping(
@@ -247,27 +217,6 @@ def _changes_on_gold(reference: _Fit, rest: _Fit, level: float) -> dict[str, flo
         "log_loss_lower": mean - half,
         "log_loss_upper": mean + half,
     }
-
-
-def paired_share_change(
-    change: Float[np.ndarray, " case"], level: float
-) -> tuple[float, float, float]:
-    """Mean of changes between -1 and 1 of paired cases, with the interval of Agresti and Min.
-
-    Examples:
-        >>> mean, lower, upper = paired_share_change(np.zeros(20), 0.9)
-        >>> mean, round(lower, 3), round(upper, 3)
-        (0.0, -0.075, 0.075)
-    """
-    gained = np.maximum(change, 0).sum() + 0.5
-    lost = np.maximum(-change, 0).sum() + 0.5
-    n = len(change) + 2
-    centre = (gained - lost) / n
-    spread = np.sqrt(max(gained + lost - (gained - lost) ** 2 / n, 0.0)) / n
-    half = scipy.stats.norm.ppf((1 + level) / 2) * spread
-    mean = float(change.mean())
-    lower, upper = max(centre - half, -1.0), min(centre + half, 1.0)
-    return mean, float(min(mean, lower)), float(max(mean, upper))
 
 
 def _in_words(table: pd.DataFrame, by_chance: float, n_gold: int, level: float) -> str:

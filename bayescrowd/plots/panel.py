@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.text import quantity, shorten, shorten_middle
-from bayescrowd.panel.report import PanelReport
+from bayescrowd.panel.findings import PanelReport
 from bayescrowd.plots.canvas import (
     BLUE,
     GREEN,

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
-from bayescrowd.aggregation import bwa
+from bayescrowd.aggregation.bwa_iteration import Judgements, weighted_average
 
 ROWS = [
     *("aabca", "bbbcb", "cccca", "aaabb", "bcbcb", "cacca", "aaaba", "bbacb"),
@@ -87,7 +87,7 @@ def accuracy(probas, truth):
 def test_one_iteration_by_hand():
     # Two workers, two tasks, who agree on the first: z = (1, 1/2) for 'a'.
     ann = bc.Annotations.from_matrix([list("aa"), list("ab")])
-    state = bwa.weighted_average(bwa.Judgements(ann), np.full(2, -1), n_iter=1, tol=0).state
+    state = weighted_average(Judgements(ann), np.full(2, -1), n_iter=1, tol=0).state
     # b / 15 = 4 (1 - 1/2) x mean of (0, 0, 1/4, 1/4) = 1/4; errors are 1/4 each.
     v = 17 / (15 / 4 + 1 / 4)
     np.testing.assert_allclose(state.precision, v)
@@ -99,7 +99,7 @@ def test_one_iteration_by_hand():
 
 def test_judgement_that_names_two_classes_counts_for_both():
     frame = pd.DataFrame({"task": [0, 0, 0], "worker": list("uuv"), "label": list("xyx")})
-    votes = bwa.Judgements(bc.Annotations.from_frame(frame))
+    votes = Judgements(bc.Annotations.from_frame(frame))
     assert votes.per_worker.tolist() == [1, 1]
     assert votes.shares().tolist() == [[1.0, 0.5]]
     np.testing.assert_allclose(votes.errors(np.array([[0.9, 0.3]])), [[0.01, 0.49], [0.01, 0.09]])
@@ -164,7 +164,7 @@ def test_objective_never_falls(seed):
 def test_two_classes_are_one_question():
     ann = bc.simulate.one_coin_crowd(80, 9, 2, accuracy=0.7, seed=0).annotations
     # Classes that stop one by one would differ by the tolerance.
-    state = bwa.weighted_average(bwa.Judgements(ann), np.full(80, -1), n_iter=20, tol=0).state
+    state = weighted_average(Judgements(ann), np.full(80, -1), n_iter=20, tol=0).state
     np.testing.assert_allclose(state.z.sum(axis=1), 1, atol=1e-12)
     np.testing.assert_allclose(state.precision[:, 0], state.precision[:, 1], rtol=1e-10)
 
@@ -172,8 +172,8 @@ def test_two_classes_are_one_question():
 def test_end_is_a_stationary_point():
     """No optimiser finds a better place near the one where the iteration ends."""
     ann = bc.Annotations.from_matrix([list(row) for row in ("aab", "abb", "bbb", "aaa", "bab")])
-    votes = bwa.Judgements(ann)
-    state = bwa.weighted_average(votes, np.full(5, -1), n_iter=5000, tol=1e-13).state
+    votes = Judgements(ann)
+    state = weighted_average(votes, np.full(5, -1), n_iter=5000, tol=1e-13).state
     y = np.array([[float(x == "a") for x in row] for row in ("aab", "abb", "bbb", "aaa", "bab")])
     plain = y.mean(axis=1)
     b = 15 * (plain * (1 - plain)).mean() * 2

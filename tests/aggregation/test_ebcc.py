@@ -7,7 +7,8 @@ from scipy.stats import dirichlet, kstest
 from sklearn.exceptions import ConvergenceWarning
 
 import bayescrowd as bc
-from bayescrowd.aggregation import ebcc
+from bayescrowd.aggregation import ebcc_subtypes
+from bayescrowd.aggregation.ebcc_subtypes import ebcc_posteriors
 from bayescrowd.aggregation.votes import vote_shares
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
@@ -31,7 +32,7 @@ def misled_crowd(seed, n_tasks=120, n_workers=8):
 def starts_of(ann, fixed, n_starts, n_subtypes, seed=0):
     pairs = WorkerLabelPairs(ann, fixed)
     shares = vote_shares(ann, pairs.fixed)
-    return ebcc._random_starts(ann, pairs, shares, n_subtypes, np.arange(n_starts), seed)
+    return ebcc_subtypes._random_starts(ann, pairs, shares, n_subtypes, np.arange(n_starts), seed)
 
 
 def dense(ann, r, n_iter, fixed=None):
@@ -136,7 +137,7 @@ def test_number_of_starts_does_not_change_the_first():
 def test_groups_of_starts_change_nothing(monkeypatch):
     ann = misled_crowd(3)
     whole = bc.EBCC(n_subtypes=3, n_starts=4, combine="average").fit(ann)
-    monkeypatch.setattr(ebcc, "GROUP_ENTRIES", 1)
+    monkeypatch.setattr(ebcc_subtypes, "GROUP_ENTRIES", 1)
     single = bc.EBCC(n_subtypes=3, n_starts=4, combine="average").fit(ann)
     np.testing.assert_allclose(single.bounds_, whole.bounds_, rtol=1e-12)
     np.testing.assert_allclose(single.probas_, whole.probas_, atol=1e-9)
@@ -154,9 +155,7 @@ def test_iterations_are_those_of_the_dense_program(crowd, gold, n_iter):
     if gold:
         fixed[[0, 5]] = [1, 0]
     pairs = WorkerLabelPairs(crowd, fixed)
-    fits = ebcc.ebcc_posteriors(
-        crowd, pairs, n_subtypes=N_SUBTYPES, n_starts=3, n_iter=n_iter, tol=0
-    )
+    fits = ebcc_posteriors(crowd, pairs, n_subtypes=N_SUBTYPES, n_starts=3, n_iter=n_iter, tol=0)
     starts = starts_of(crowd, fixed, 3, N_SUBTYPES)
     for s in range(3):
         r, bounds = dense(crowd, starts[:, s].transpose(0, 2, 1), n_iter, fixed)
@@ -167,7 +166,9 @@ def test_iterations_are_those_of_the_dense_program(crowd, gold, n_iter):
 def test_empty_subtypes_are_merged():
     pairs = WorkerLabelPairs(SMALL)
     fixed = np.full(SMALL.n_tasks, -1)
-    group = ebcc._Group(SMALL, pairs, vote_shares(SMALL, fixed), starts_of(SMALL, fixed, 2, 10))
+    group = ebcc_subtypes._Group(
+        SMALL, pairs, vote_shares(SMALL, fixed), starts_of(SMALL, fixed, 2, 10)
+    )
     group.run(100, 0)
     assert group.r.shape[2] < 10
     assert group._multiplicity.sum() == 10
@@ -222,14 +223,14 @@ def check_published(ann, truth, accuracy, bound):
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_never_fall(seed):
     ann = misled_crowd(seed)
-    fits = ebcc.ebcc_posteriors(ann, WorkerLabelPairs(ann), n_subtypes=5, n_starts=4, n_iter=80)
+    fits = ebcc_posteriors(ann, WorkerLabelPairs(ann), n_subtypes=5, n_starts=4, n_iter=80)
     for trace in fits.traces:
         assert np.diff(trace).min() > -1e-9 * abs(trace[-1])  # rounding of a sum
 
 
 def test_best_start_and_average():
     ann = misled_crowd(5)
-    fits = ebcc.ebcc_posteriors(ann, WorkerLabelPairs(ann), n_subtypes=3, n_starts=5)
+    fits = ebcc_posteriors(ann, WorkerLabelPairs(ann), n_subtypes=3, n_starts=5)
     best = bc.EBCC(n_subtypes=3, n_starts=5).fit(ann)
     np.testing.assert_array_equal(best.probas_, fits.posteriors[np.argmax(fits.bounds)])
     average = bc.EBCC(n_subtypes=3, n_starts=5, combine="average").fit(ann)

@@ -102,7 +102,7 @@ def test_help_and_version_load_nothing_heavy(argument):
 
 def test_aggregating_loads_only_what_it_needs(tmp_path):
     """Loading the others took twice as long as the rest of the command."""
-    # No two workers repeat each other: a library that finds clusters is loaded only if there are any.
+    # No two workers repeat each other: what finds clusters is loaded only if there may be any.
     cells = [(task, worker) for task in range(20) for worker in range(3)]
     labels = [f"{t},{w},{(t >> w) % 2}" for t, w in cells]
     (tmp_path / "labels.csv").write_text("\n".join(["task,worker,label", *labels]))

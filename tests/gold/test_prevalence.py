@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import bayescrowd as bc
-from bayescrowd.gold.prevalence import METHODS, share_table
+from bayescrowd.gold.shares import METHODS, share_table
 
 
 @pytest.fixture(scope="module")

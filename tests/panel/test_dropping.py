@@ -7,7 +7,8 @@ import pytest
 import bayescrowd as bc
 from bayescrowd.aggregation.auto.gold_report import unseen_probas
 from bayescrowd.panel import dropping
-from bayescrowd.panel.dropping import cost_of_dropping, paired_share_change
+from bayescrowd.panel.drop_costs import paired_share_change
+from bayescrowd.panel.dropping import cost_of_dropping
 
 
 @pytest.fixture(scope="module")

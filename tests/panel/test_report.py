@@ -6,7 +6,7 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.io.verdicts import Verdicts
-from bayescrowd.panel.report import NO_ACCURACY, NO_INTERVAL, alarm_in_words
+from bayescrowd.panel.findings import NO_ACCURACY, NO_INTERVAL, alarm_in_words
 
 
 @pytest.fixture(scope="module")

@@ -42,9 +42,9 @@ from bayescrowd.aggregation.auto.rater_intervals import (
     rater_accuracies,
     with_intervals,
 )
-from bayescrowd.aggregation.bwa import Judgements, Precision, weighted_average
+from bayescrowd.aggregation.bwa_iteration import Judgements, Precision, weighted_average
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
-from bayescrowd.aggregation.ebcc import ebcc_posteriors
+from bayescrowd.aggregation.ebcc_subtypes import ebcc_posteriors
 from bayescrowd.aggregation.em import EMEstimate, floored_log
 from bayescrowd.aggregation.protocol import Gold
 from bayescrowd.aggregation.shrunken.ability import ability_rows, implied_rows
@@ -246,9 +246,9 @@ class AutoAggregator(RowAggregator):
             ann: the labels of the fit.
             target: the tasks to judge; those of the fit if it is None.
         """
-        members = [member for member in POOL if member.name in REPLICATED]
+        models = [(member.model, member.prior) for member in POOL if member.name in REPLICATED]
         if ann.n_labels <= LARGE:
-            return bootstrap_raters(members, ann, target=target, seed=self.seed)
+            return bootstrap_raters(models, ann, target=target, seed=self.seed)
         if pool_reliance(_n_raters(ann), self._gain) > RELIABLE:
             return None
         sample = ann.select_tasks(ann.tasks[sampled_tasks(ann, LARGE_SAMPLE)])
@@ -258,7 +258,7 @@ class AutoAggregator(RowAggregator):
         known = place[:-1] if target is None else place[target.known]
         target = Target(ann if target is None else target.ann, known)
         return bootstrap_raters(
-            members, sample, n_replicates=LARGE_REPLICATES, target=target, seed=self.seed
+            models, sample, n_replicates=LARGE_REPLICATES, target=target, seed=self.seed
         )
 
     def _subtypes(self, ann: Annotations, pairs: WorkerLabelPairs) -> Float[np.ndarray, "item cls"]:

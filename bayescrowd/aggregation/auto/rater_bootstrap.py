@@ -29,9 +29,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.auto.held_out_scores import posterior_of_new
-from bayescrowd.aggregation.auto.pool import Member
 from bayescrowd.aggregation.shrunken.base import by_class
-from bayescrowd.aggregation.shrunken.rows import fit_rows, spread_over_levels
+from bayescrowd.aggregation.shrunken.rows import (
+    ClassPrior,
+    RowModel,
+    fit_rows,
+    spread_over_levels,
+)
 from bayescrowd.aggregation.task_sample import FOLD_ROUNDS, fingerprints, hashed_uniforms
 from bayescrowd.aggregation.votes import shares, weighted_votes
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
@@ -82,17 +86,17 @@ class Target(NamedTuple):
 
 
 def bootstrap_raters(
-    members: Iterable[Member],
+    models: Iterable[tuple[RowModel, ClassPrior]],
     ann: Annotations,
     *,
     n_replicates: int | None = None,
     target: Target | None = None,
     seed: int,
 ) -> Replicates:
-    """Fit models of the pool under random weights of the raters.
+    """Fit models under random weights of the raters.
 
     Args:
-        members: the models.
+        models: the models, each with the prior of its classes.
         ann: the labels to fit.
         n_replicates: number of replicates of each model; by default, it follows from the raters.
         target: the tasks to judge; those of `ann` if it is None.
@@ -100,29 +104,30 @@ def bootstrap_raters(
 
     Examples:
         >>> import bayescrowd as bc
-        >>> from bayescrowd.aggregation.auto.pool import POOL
+        >>> from bayescrowd.aggregation.shrunken.ability import EmpiricalBayesModel
         >>> ann = bc.simulate.crowd(100, 20, accuracy=0.8, labels_per_task=7, seed=0).annotations
-        >>> bootstrap_raters(POOL[3:4], ann, seed=0).instability < 0.2
+        >>> pooled = EmpiricalBayesModel(1, 4.0), "learned"
+        >>> bootstrap_raters([pooled], ann, seed=0).instability < 0.2
         True
     """
-    members = list(members)
+    models = list(models)
     weights = rater_weights(ann, n_replicates or usual_replicates(ann), seed)
     judged = ann if target is None else target.ann
     mean = np.zeros((judged.n_tasks, judged.n_classes))
     spread, accuracies = 0.0, []
     labelled = judged.labels_per_task > 0
-    for member in members:
+    for model, prior in models:
         total, squares = np.zeros_like(mean), np.zeros_like(mean)
-        for posterior in _posteriors(member, ann, weights, target):
+        for posterior in _posteriors(model, prior, ann, weights, target):
             total += posterior
             squares += posterior**2
             accuracies.append(expected_accuracies(judged, posterior))
         total /= len(weights)
         variance = np.maximum(squares / len(weights) - total**2, 0.0)
         spread += float(variance[labelled].sum(axis=1).mean()) if labelled.any() else 0.0
-        mean += total / len(members)
+        mean += total / len(models)
     scale = ann.n_classes / max(ann.n_classes - 1, 1)
-    return Replicates(mean, scale * spread / len(members), np.array(accuracies))
+    return Replicates(mean, scale * spread / len(models), np.array(accuracies))
 
 
 def expected_accuracies(
@@ -166,23 +171,24 @@ def _exponential_quantiles(order: Float[np.ndarray, " rater"]) -> Float[np.ndarr
 
 
 def _posteriors(
-    member: Member,
+    model: RowModel,
+    prior: ClassPrior,
     ann: Annotations,
     weights: Float[np.ndarray, "replicate worker"],
     target: Target | None,
 ) -> Iterator[Float[np.ndarray, "item cls"]]:
     """P(class) of the tasks to judge under each replicate."""
     pairs = WorkerLabelPairs(ann)
-    labels = pairs.incidence(ann.n_classes * member.model.n_levels)
+    labels = pairs.incidence(ann.n_classes * model.n_levels)
     new = None if target is None else WorkerLabelPairs(target.ann)
     for weight in weights:
         votes = shares(weighted_votes(ann, weight[ann.worker_codes]))
         fit = fit_rows(
-            member.model,
+            model,
             pairs,
             labels,
-            spread_over_levels(votes, member.model.n_levels),
-            prior=member.prior,
+            spread_over_levels(votes, model.n_levels),
+            prior=prior,
             n_iter=N_ITER,
             tol=TOL,
             worker_weights=weight,

@@ -38,8 +38,8 @@ def test_the_answer_is_the_tempered_blend_of_its_candidates(data, fitted):
     fits = fit_members(POOL, pairs, votes, n_iter=50, tol=1e-4)
     weights = fitted.scores_["weight"]
     pool_average = sum(weights[name] * by_class(fit.posterior, 3) for name, fit in fits.items())
-    members = [member for member in POOL if member.name in ("pooled", "difficulty")]
-    replicates = bootstrap_raters(members, ann, seed=0)
+    models = [(m.model, m.prior) for m in POOL if m.name in ("pooled", "difficulty")]
+    replicates = bootstrap_raters(models, ann, seed=0)
     subtypes = bc.EBCC(n_starts=6, combine="average", n_iter=60, tol=1e-2)
     of_subtypes = subtypes.fit(ann).probas_
     z = fitted.scores_["z"]

@@ -16,7 +16,7 @@ from bayescrowd.aggregation.auto.rater_bootstrap import (
 )
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 
-MEMBERS = {member.name: member for member in POOL}
+MODELS = {member.name: (member.model, member.prior) for member in POOL}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def one_replicate(ann, weight, n_iter):
             for task, worker, label in rows:
                 counts[worker, :, label] += posterior[task]
             of_pairs = counts[pairs.worker, :, pairs.label]
-            base = MEMBERS["own matrices"].model.base(pairs, of_pairs, None)
+            base = MODELS["own matrices"].model.base(pairs, of_pairs, None)
             table = [base.rows(np.full(n_classes, w), each).T for w in range(ann.n_workers)]
             total = counts.sum(axis=2, keepdims=True)
             pi = (counts + base.strength * np.array(table)) / (total + base.strength)
@@ -82,7 +82,7 @@ def test_replicates_agree_with_loops_over_labels(crowd, monkeypatch):
     ann = crowd.annotations
     weights = rater_weights(ann, 3, seed=5)
     expected = np.array([one_replicate(ann, weight, 4) for weight in weights])
-    found = bootstrap_raters([MEMBERS["own matrices"]], ann, n_replicates=3, seed=5)
+    found = bootstrap_raters([MODELS["own matrices"]], ann, n_replicates=3, seed=5)
     np.testing.assert_allclose(found.mean, expected.mean(axis=0), atol=1e-9)
     variance = expected.var(axis=0).sum(axis=1).mean()
     assert found.instability == pytest.approx(2 * variance)
@@ -93,9 +93,9 @@ def test_replicates_agree_with_loops_over_labels(crowd, monkeypatch):
 def test_new_tasks_with_the_same_labels_have_the_same_mean(crowd):
     ann = crowd.annotations
     same = Target(ann, np.arange(ann.n_workers))
-    member = [MEMBERS["pooled"]]
-    direct = bootstrap_raters(member, ann, n_replicates=4, seed=0)
-    judged = bootstrap_raters(member, ann, n_replicates=4, target=same, seed=0)
+    models = [MODELS["pooled"]]
+    direct = bootstrap_raters(models, ann, n_replicates=4, seed=0)
+    judged = bootstrap_raters(models, ann, n_replicates=4, target=same, seed=0)
     np.testing.assert_allclose(judged.mean, direct.mean, atol=1e-9)
 
 
@@ -104,10 +104,10 @@ def test_two_camps_are_unstable_and_a_good_crowd_is_not():
     rng = np.random.default_rng(0)
     truth, other = rng.integers(0, 2, (2, 200))
     camps = np.where(rng.random((200, 6)) < 0.05, 1, 0) ^ np.stack([truth] * 3 + [other] * 3, 1)
-    members = [MEMBERS["pooled"], MEMBERS["difficulty"]]
-    torn = bootstrap_raters(members, bc.Annotations.from_matrix(camps), seed=0)
+    models = [MODELS["pooled"], MODELS["difficulty"]]
+    torn = bootstrap_raters(models, bc.Annotations.from_matrix(camps), seed=0)
     easy = bc.simulate.crowd(200, 9, 2, labels_per_task=9, accuracy=0.85, seed=1)
-    good = bootstrap_raters(members, easy.annotations, seed=0)
+    good = bootstrap_raters(models, easy.annotations, seed=0)
     # Where the camps differ, on half of the tasks, each wins about half of the replicates.
     assert 0.3 < torn.instability < 0.6
     assert good.instability < 0.15
