@@ -13,7 +13,7 @@ QUICK = ("--drop", "0")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, quick_default):
+def folder(tmp_path, monkeypatch):
     """A panel of two judges in two orders and one in a single order, who is sometimes unsure."""
     monkeypatch.chdir(tmp_path)
     data = bc.simulate.panel(60, 2, position_bias=0.2, swapped=True, accuracy=[0.85, 0.8], seed=3)
@@ -89,15 +89,26 @@ def test_without_gold_it_says_why_not(folder, capsys):
     assert "There is no honest interval of a share without gold" in flat
     assert "accuracy %" not in text
     assert "90% interval" not in text.split("swap consistency")[0]
-    found = document(capsys, *BASE, *QUICK)
+
+
+def test_json_without_gold_and_suggested_tasks_that_come_back_with_their_weights(folder, capsys):
+    found = document(capsys, *BASE, *QUICK, "--suggest", "14", "next.csv")
     assert found["accuracy"] is None
     assert found["shares"] is None
     assert found["dropping"] is None
     assert set(found["why_not"]) == {"accuracy", "shares"}
     assert all("accuracy" not in judge for judge in found["judges"])
+    chosen = pd.read_csv("next.csv")
+    chosen["label"] = ["pass", "fail"] * 7
+    chosen.to_csv("next.csv", index=False)
+    shares = document(capsys, *BASE, "--gold", "next.csv", "--gold-weights", "weight", "--share")
+    assert set(shares) == {"bayescrowd", "source", "positive", "shares"}
+    weight = chosen["weight"]
+    by_hand = weight[chosen["label"] == "pass"].sum() / weight.sum()
+    assert shares["shares"]["methods"]["gold-only"][1]["share"] == pytest.approx(by_hand)
 
 
-def test_json_is_the_report(folder, capsys):
+def test_json_and_shares_are_those_of_the_report(folder, capsys):
     found = document(capsys, *BASE, "--gold", "gold.csv", *QUICK, "--level", "0.8")
     verdicts = bc.read_verdicts("verdicts.csv", abstentions=["unsure"])
     gold = bc.read_truth("gold.csv", verdicts.annotations, name="gold")
@@ -116,31 +127,13 @@ def test_json_is_the_report(folder, capsys):
     assert [row["judge"] for row in found["swaps"]] == report.swaps.index.to_list()
     accuracy = {row["judge"]: row["accuracy"] for row in found["judges"]}
     assert accuracy == pytest.approx(report.accuracies["accuracy"].to_dict())
-
-
-def test_share_prints_shares_only(folder, capsys):
     text = run(capsys, *BASE, "--gold", "gold.csv", "--share")
-    verdicts = bc.read_verdicts("verdicts.csv", abstentions=["unsure"]).annotations
-    shares = bc.prevalence(verdicts, bc.read_truth("gold.csv", verdicts, name="gold")).shares
-    row = shares.loc["pass"]
+    row = bc.prevalence(report.estimator, gold).shares.loc["pass"]
     assert text.splitlines()[2] == (
         f"pass rate (pass): {row['share']:.1%}, 90% interval {row['lower']:.1%} to "
         f"{row['upper']:.1%}"
     )
     assert "judges by" not in text
-    found = document(capsys, *BASE, "--gold", "gold.csv", "--share")
-    assert set(found) == {"bayescrowd", "source", "positive", "shares"}
-
-
-def test_suggested_tasks_come_back_as_gold_with_their_weights(folder, capsys):
-    run(capsys, *BASE, *QUICK, "--suggest", "14", "next.csv")
-    chosen = pd.read_csv("next.csv")
-    chosen["label"] = ["pass", "fail"] * 7
-    chosen.to_csv("next.csv", index=False)
-    options = ("--gold", "next.csv", "--gold-weights", "weight", "--share")
-    found = document(capsys, *BASE, *options)["shares"]["methods"]["gold-only"][1]["share"]
-    weight = chosen["weight"]
-    assert found == pytest.approx(weight[chosen["label"] == "pass"].sum() / weight.sum())
 
 
 def test_nested_object_and_wide_table_from_standard_output(folder, capsys):

@@ -11,13 +11,17 @@ GOLD = DATA.truth.iloc[:20]
 
 
 @pytest.fixture(scope="module")
+def fitted():
+    """The estimator of an earlier report, without gold."""
+    return bc.panel_report(DATA.annotations, most_dropped=0).estimator
+
+
+@pytest.fixture(scope="module")
 def expected():
     return bc.panel_report(DATA.annotations, GOLD, most_dropped=0)
 
 
-def test_a_fit_is_used_again(expected, monkeypatch):
-    fitted = bc.panel_report(DATA.annotations, most_dropped=0).estimator
-
+def test_a_fit_is_used_again(fitted, expected, monkeypatch):
     def refuse(*_):
         pytest.fail("the labels are fitted again")
 
@@ -36,8 +40,7 @@ def test_a_fit_with_gold_is_repeated_without(expected):
     pd.testing.assert_frame_equal(found.probas, expected.probas)
 
 
-def test_gold_of_a_class_that_nobody_chose():
-    fitted = bc.aggregate(DATA.annotations)
+def test_gold_of_a_class_that_nobody_chose(fitted):
     gold = pd.Series([2, *GOLD.iloc[1:]], index=GOLD.index)
     found = bc.panel_report(fitted, gold, most_dropped=0)
     again = bc.panel_report(DATA.annotations, gold, most_dropped=0)

@@ -17,14 +17,14 @@ def data():
     )
 
 
-@pytest.fixture
-def report(data, quick_default):
+@pytest.fixture(scope="module")
+def report(data):
     return bc.panel_report(data.annotations, data.truth.iloc[:20], most_dropped=0)
 
 
-@pytest.fixture
-def bare(data, quick_default):
-    return bc.panel_report(data.annotations, most_dropped=0)
+@pytest.fixture(scope="module")
+def bare(report):
+    return bc.panel_report(report.estimator, most_dropped=0)
 
 
 def test_agreement_is_drawn_with_clusters_in_frames(report):
@@ -79,7 +79,7 @@ def test_overview_has_four_pictures_with_and_without_gold(report, bare, tmp_path
     assert "Accuracies need gold." in [text.get_text() for text in given.axes[1].texts]
 
 
-def test_many_judges_and_many_classes(quick_default):
+def test_many_judges_and_many_classes():
     rng = np.random.default_rng(0)
     names = [f"a rather long name of a judge/{i}" for i in range(40)]
     matrix = pd.DataFrame(rng.integers(0, 4, (30, 40)), columns=names)
