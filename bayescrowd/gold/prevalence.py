@@ -53,7 +53,7 @@ def prevalence(
         >>> import bayescrowd as bc
         >>> crowd = bc.simulate.crowd(500, 8, accuracy=0.75, seed=1)
         >>> found = bc.prevalence(crowd.annotations, crowd.truth.sample(50, random_state=0))
-        >>> true = crowd.truth.value_counts(normalize=True)
+        >>> true = crowd.truth.value_counts(normalize=True).sort_index()
         >>> ((found.shares.lower < true) & (true < found.shares.upper)).all().item()
         True
     """

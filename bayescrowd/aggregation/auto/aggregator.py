@@ -68,7 +68,7 @@ REPLICATED = ("pooled", "difficulty")
 N_STARTS, N_SUBTYPES, EBCC_N_ITER, EBCC_TOL = 6, 10, 60, 1e-2
 """Starts, subtypes, iterations and tolerance of EBCC; starts are averaged and need not settle."""
 
-LABELS_OF_STARTS = 300_000
+LABELS_OF_STARTS = 250_000
 """Labels over all starts of EBCC, above which there are fewer starts, but one at least."""
 
 VERY_LARGE = 500_000

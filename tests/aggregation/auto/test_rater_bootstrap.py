@@ -62,7 +62,7 @@ def one_replicate(ann, weight, n_iter):
             for task, worker, label in rows:
                 counts[worker, :, label] += posterior[task]
             of_pairs = counts[pairs.worker, :, pairs.label]
-            base = MODELS["own matrices"].model.base(pairs, of_pairs, None)
+            base = MODELS["own matrices"][0].base(pairs, of_pairs, None)
             table = [base.rows(np.full(n_classes, w), each).T for w in range(ann.n_workers)]
             total = counts.sum(axis=2, keepdims=True)
             pi = (counts + base.strength * np.array(table)) / (total + base.strength)
