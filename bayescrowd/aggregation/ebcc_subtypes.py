@@ -33,7 +33,7 @@ LEAST_CLASS_PRIOR = 0.01
 EMPTY = 1e-10
 """A subtype with fewer expected tasks than this is empty."""
 
-GROUP_ENTRIES = 1 << 25
+GROUP_ENTRIES = 1 << 20
 """Starts run side by side as long as a table of (tasks + pairs) x states has fewer entries."""
 
 

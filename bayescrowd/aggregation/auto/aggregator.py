@@ -68,6 +68,9 @@ REPLICATED = ("pooled", "difficulty")
 N_STARTS, N_SUBTYPES, EBCC_N_ITER, EBCC_TOL = 6, 10, 60, 1e-2
 """Starts, subtypes, iterations and tolerance of EBCC; starts are averaged and need not settle."""
 
+MOST_STATES = 1 << 20
+"""Entries of a table of (tasks + pairs) x states of EBCC, above which there are fewer subtypes."""
+
 LABELS_OF_STARTS = 250_000
 """Labels over all starts of EBCC, above which there are fewer starts, but one at least."""
 
@@ -263,10 +266,11 @@ class AutoAggregator(RowAggregator):
 
     def _subtypes(self, ann: Annotations, pairs: WorkerLabelPairs) -> Float[np.ndarray, "item cls"]:
         """EBCC, averaged over starts."""
+        n_affordable = MOST_STATES // (ann.n_classes * (ann.n_tasks + len(pairs)))
         fits = ebcc_posteriors(
             ann,
             pairs,
-            n_subtypes=N_SUBTYPES,
+            n_subtypes=int(np.clip(n_affordable, 2, N_SUBTYPES)),
             n_starts=int(np.clip(LABELS_OF_STARTS // ann.n_labels, 1, N_STARTS)),
             n_iter=EBCC_N_ITER,
             tol=EBCC_TOL,
