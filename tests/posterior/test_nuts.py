@@ -24,7 +24,9 @@ def test_gibbs_and_nuts_agree_on_bluebird(bluebird):
         for method in ("gibbs", "nuts")
     )
     for post in (gibbs, nuts):
-        assert bc.diagnose(post).is_trustworthy, bc.diagnose(post).verdict
+        # The draws are right, although the raters of bluebird err together.
+        verdict = bc.diagnose(post).verdict
+        assert verdict.startswith("These draws are right for a model that does not fit"), verdict
         # the prototypes made 12 errors; tasks near 1/2 may fall either way
         errors = 108 * bc.metrics.error_rate(bc.label_posterior(post), bluebird.truth)
         assert 10 <= errors <= 14
