@@ -5,11 +5,13 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from bayescrowd import __version__, cli
 from bayescrowd.cli import main
+from bayescrowd.io.formats import Format
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "jax", "tqdm", "pooch"}
@@ -232,3 +234,11 @@ def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path):
     done = run_process("aggregate", str(path), env={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert r"Zo\xeb" in done.stdout
+
+
+@pytest.mark.parametrize("name", get_args(Format))
+def test_every_format_that_can_be_read_is_offered(tmp_path, monkeypatch, capsys, name):
+    """The command line lists the formats itself, since their module imports Arrow."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["aggregate", "absent.csv", "--format", name]) == 2
+    assert "there is no such file" in capsys.readouterr().err
