@@ -35,7 +35,6 @@ import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 from numpyro.distributions import constraints
-from numpyro.distributions.util import validate_sample
 
 __all__ = ["SummedOut", "values_of"]
 
@@ -55,7 +54,7 @@ class SummedOut(dist.Distribution):
         last: largest possible label, one number or one for each label; None if labels are real
             numbers.
         log_given: log density of what `data` knows of each item's target, which `log_joint`
-            includes; None if that is nothing.
+            includes, [item, cls] or [item]; None if that is nothing.
 
     Examples:
         >>> from bayescrowd.models import dawid_skene
@@ -87,7 +86,7 @@ class SummedOut(dist.Distribution):
         item: Int[Array, " label"],
         n_items: int,
         last: Int[Array, " label"] | int | None,
-        log_given: Float[Array, " item"] | None = None,
+        log_given: Float[Array, "item ..."] | None = None,
         validate_args: bool | None = None,
     ) -> None:
         self._log_joint, self._simulate, self._n_items = log_joint, simulate, n_items
@@ -130,9 +129,21 @@ class SummedOut(dist.Distribution):
         values = jax.vmap(draw)(jax.random.split(key, math.prod(sample_shape)))
         return values.reshape(*sample_shape, 1, *self.event_shape)
 
-    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: Any, intermediates: Any = None) -> Float[Array, "*draw item"]:
-        """Log density of each item's labels."""
+        """Log density of each item's labels.
+
+        Labels that do not exist have none, with a warning; as with other warnings of NumPyro's
+        validation, only values that JAX does not trace are looked at. A check in compiled code
+        would look at every label in each step of a sampler.
+        """
+        log_density = self._log_prob(value)
+        if self._validate_args and not isinstance(value, jax.core.Tracer):
+            with jax.ensure_compile_time_eval():
+                is_possible = self._validate_sample(value)
+            log_density = jnp.where(is_possible, log_density, -jnp.inf)
+        return log_density
+
+    def _log_prob(self, value: Any) -> Float[Array, "*draw item"]:
         if jnp.ndim(value) == 1:
             return self._log_density(jnp.asarray(value))
         rows = jnp.broadcast_to(
@@ -145,8 +156,9 @@ class SummedOut(dist.Distribution):
     def _log_density(self, value: Num[Array, " label"]) -> Float[Array, " item"]:
         data = _with_values(self._data, value)
         log_joint = self._log_joint(self._params, data, n_items=self._n_items)
-        log_density = log_joint if log_joint.ndim == 1 else logsumexp(log_joint, axis=-1)
-        return log_density if self._log_given is None else log_density - self._log_given
+        if self._log_given is not None:
+            log_joint = log_joint - self._log_given
+        return log_joint if log_joint.ndim == 1 else logsumexp(log_joint, axis=-1)
 
 
 def values_of(simulation: Any) -> Num[Array, " label"]:

@@ -410,6 +410,18 @@ def test_labels_that_do_not_exist_have_no_density():
     assert support.base_constraint.upper_bound.shape == (12,)
 
 
+def test_labels_that_do_not_exist_are_warned_about():
+    params = one_coin.Params(jnp.array([0.4, 0.6]), jnp.array([0.7]))
+    data = one_coin.Labels(jnp.array([0, 1]), jnp.array([0, 0]), jnp.array([1, 2]))
+    at = numpyro.handlers.substitute(one_coin.model, data=params._asdict())
+    trace = numpyro.handlers.trace(at).get_trace(data, n_items=2, n_workers=1, n_classes=2)
+    fn = trace["labels"]["fn"]
+    with pytest.warns(UserWarning, match="Out-of-support values"):
+        assert not np.isfinite(fn.log_prob(data.label)).any()
+    with numpyro.validation_enabled(False):
+        assert np.isfinite(type(fn).log_prob(fn, jnp.array([1, 1]))).all()
+
+
 def test_unseen_labels_cannot_be_sampled_by_nuts():
     data, sizes = small_case(one_coin)
     with pytest.raises(RuntimeError, match="SummedOut distribution at site labels does not"):
