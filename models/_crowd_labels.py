@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 __all__ = [
     "Labels",
     "draw_labels",
+    "keep_gold",
     "log_joint_of_labels",
     "mean_accuracy",
     "row_concentration",
@@ -31,6 +32,26 @@ class Labels(NamedTuple):
     """Index of the worker, 0..n_workers-1."""
     label: Int[Array, " label"]
     """Class that the worker chose, 0..n_classes-1."""
+    gold: Int[Array, " item"] | None = None
+    """True class of each item if it is known, else -1. None if no class is known."""
+
+
+def keep_gold(
+    log_joint: Float[Array, "item part"], labels: Labels, *, n_classes: int
+) -> Float[Array, "item part"]:
+    """Minus infinity for the classes that an item is known not to have, as `Labels.gold` says.
+
+    Args:
+        log_joint: log density of each item's labels together with each true class. The classes may
+            be divided into equally many parts each, listed class by class.
+        labels: the observed labels.
+        n_classes: number of classes.
+    """
+    if labels.gold is None:
+        return log_joint
+    of_class = jnp.arange(log_joint.shape[1]) // (log_joint.shape[1] // n_classes)
+    gold = labels.gold[:, None]
+    return jnp.where((gold < 0) | (gold == of_class), log_joint, -jnp.inf)
 
 
 def log_joint_of_labels(
@@ -43,11 +64,12 @@ def log_joint_of_labels(
     """Log density of each item's labels together with each true class.
 
     ``log p_j + sum over the item's labels of log pi[k, j, l]``, the logarithm of the numerator of
-    eq. 2.5.
+    eq. 2.5, or minus infinity for the classes that the item is known not to have.
     """
     log_answer = jnp.log(confusion)[labels.worker, :, labels.label]
     log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
-    return jnp.log(prevalence) + log_answers
+    log_joint = jnp.log(prevalence) + log_answers
+    return keep_gold(log_joint, labels, n_classes=confusion.shape[-1])
 
 
 def draw_labels(

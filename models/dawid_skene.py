@@ -29,6 +29,7 @@ from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
     draw_labels,
+    keep_gold,
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
@@ -42,6 +43,7 @@ __all__ = [
     "Prior",
     "Simulation",
     "confusion_concentration",
+    "keep_gold",
     "label_log_joint",
     "label_posterior",
     "model",

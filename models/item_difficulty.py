@@ -34,7 +34,7 @@ from scipy.special import expit
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models._crowd_labels import Labels
+from bayescrowd.models._crowd_labels import Labels, keep_gold
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -132,7 +132,8 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     """
     log_answer = _log_answer(params, labels.item, labels.worker, labels.label)
     log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
-    return jnp.log(params.prevalence) + log_answers
+    log_joint = jnp.log(params.prevalence) + log_answers
+    return keep_gold(log_joint, labels, n_classes=len(params.prevalence))
 
 
 @validate_arguments
