@@ -47,7 +47,7 @@ def labels_log_joint(
     log_answers = jax.lax.map(
         lambda row: jnp.zeros(n_items).at[item].add(row[answer], mode="drop"), rows
     )
-    return keep_gold(jnp.log(prevalence) + log_answers.T, labels, n_classes=n_observed)
+    return keep_gold(jnp.log(prevalence) + log_answers.T, labels.gold, n_classes=n_observed)
 
 
 def _interleave(codes: Int[Array, " label"], *, fill: int) -> Int[Array, " padded"]:
