@@ -46,9 +46,10 @@ class SummedOut(dist.Distribution):
         log_joint: the model's `label_log_joint`: (params, data, n_items=...) -> log density
             [item, cls], of which the classes are summed out, or [item].
         simulate: the model's `simulate_labels`: (rng_key, params, *design, n_items=...) ->
-            `Simulation`. It also takes the keyword `target` where the data have such a field.
+            `Simulation`. It also takes the keyword `target` or `gold` where the data have such a
+            field.
         params: the model's `Params`.
-        data: the model's `Labels` or `Observations`. The labels come last and are not looked at.
+        data: the model's `Labels` or `Observations`. The labels are not looked at.
         item: index of each label's item.
         n_items: number of items.
         last: largest possible label, one number or one for each label; None if labels are real
@@ -116,9 +117,10 @@ class SummedOut(dist.Distribution):
         """
         assert key is not None
         fields = self._data._asdict()
-        *_, last = fields
-        known = {"target": fields.pop("target")} if "target" in fields else {}
-        design = [field for name, field in fields.items() if name != last]
+        del fields[_values_field(self._data)]
+        known = {name: fields.pop(name) for name in ("target", "gold") if name in fields}
+        known = {name: field for name, field in known.items() if field is not None}
+        design = fields.values()
 
         def draw(key: PRNGKeyArray) -> Num[Array, " label"]:
             drawn = self._simulate(key, self._params, *design, n_items=self._n_items, **known)
@@ -162,12 +164,17 @@ class SummedOut(dist.Distribution):
 
 
 def values_of(simulation: Any) -> Num[Array, " label"]:
-    """What was answered: the last field of a model's `Labels` or `Observations`."""
+    """What was answered, in the model's `Labels` or `Observations`."""
     data = simulation.labels if hasattr(simulation, "labels") else simulation.observations
-    values: Array = data[-1]
+    values: Array = getattr(data, _values_field(data))
     return values
+
+
+def _values_field(data: Any) -> str:
+    """Name of the field with what was answered: `label`, or else the last one."""
+    return "label" if "label" in data._fields else str(data._fields[-1])
 
 
 def _with_values(data: Any, values: Num[Array, " label"] | None) -> Any:
     """The data with these labels."""
-    return data._replace(**{data._fields[-1]: values})
+    return data._replace(**{_values_field(data): values})

@@ -28,6 +28,7 @@ from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
     draw_labels,
+    keep_gold,
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
@@ -42,6 +43,7 @@ __all__ = [
     "Prior",
     "Simulation",
     "confusion_concentration",
+    "keep_gold",
     "label_log_joint",
     "label_posterior",
     "model",
@@ -176,10 +178,11 @@ def simulate_labels(
     worker: Int[Array, " label"],
     *,
     n_items: Count,
+    gold: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters (see `simulate`)."""
+    """Draw true classes and labels given the parameters; known classes stay (see `simulate`)."""
     truth, labels = draw_labels(
-        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items
+        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items, gold=gold
     )
     return Simulation(params=params, truth=truth, labels=labels)
 

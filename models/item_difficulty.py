@@ -33,7 +33,7 @@ from scipy.special import expit
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models._crowd_labels import Labels, sample_labels
+from bayescrowd.models._crowd_labels import Labels, draw_classes, keep_gold, sample_labels
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -130,7 +130,8 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     """
     log_answer = _log_answer(params, labels.item, labels.worker, labels.label)
     log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
-    return jnp.log(params.prevalence) + log_answers
+    log_joint = jnp.log(params.prevalence) + log_answers
+    return keep_gold(log_joint, labels.gold, n_classes=len(params.prevalence))
 
 
 @validate_arguments
@@ -179,10 +180,11 @@ def simulate_labels(
     worker: Int[Array, " label"],
     *,
     n_items: Count,
+    gold: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters (see `simulate`)."""
+    """Draw true classes and labels given the parameters; known classes stay (see `simulate`)."""
     key_truth, key_label = jax.random.split(rng_key)
-    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
+    truth = draw_classes(key_truth, params.prevalence, n_items=n_items, gold=gold)
     label = jax.random.categorical(key_label, _log_answer(params, item, worker, truth[item]))
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
 

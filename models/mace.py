@@ -35,6 +35,7 @@ from bayescrowd.checks.parameters import Count, Positive, Whole, validate_argume
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
+    draw_classes,
     log_joint_of_labels,
     sample_labels,
 )
@@ -215,10 +216,11 @@ def simulate_labels(
     worker: Int[Array, " label"],
     *,
     n_items: Count,
+    gold: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw true classes, coins and labels given the parameters (see `simulate`)."""
+    """Draw true classes, coins and labels given the parameters; known classes stay."""
     key_truth, key_coin, key_spam = jax.random.split(rng_key, 3)
-    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
+    truth = draw_classes(key_truth, params.prevalence, n_items=n_items, gold=gold)
     knew = jax.random.bernoulli(key_coin, params.competence[worker])
     spam = jax.random.categorical(key_spam, jnp.log(params.strategy)[worker])
     labels = Labels(item, worker, jnp.where(knew, truth[item], spam))

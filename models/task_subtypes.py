@@ -45,6 +45,7 @@ from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, v
 from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
 from bayescrowd.models._crowd_labels import (
     Labels,
+    draw_classes,
     log_joint_of_labels,
     row_concentration,
     sample_labels,
@@ -237,11 +238,14 @@ def simulate_labels(
     worker: Int[Array, " label"],
     *,
     n_items: Count,
+    gold: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw true classes, subtypes and labels given the parameters (see `simulate`)."""
+    """Draw true classes, subtypes and labels given the parameters; known classes stay."""
     key_pair, key_label = jax.random.split(rng_key)
-    log_pairs = jnp.log(pair_prevalence(params)).ravel()
-    pair = jax.random.categorical(key_pair, log_pairs, shape=(n_items,))
+    prevalence = pair_prevalence(params)
+    pair = draw_classes(
+        key_pair, prevalence.ravel(), n_items=n_items, gold=gold, n_classes=len(prevalence)
+    )
     truth, subtype = jnp.divmod(pair, params.weight.shape[1])
     log_rows = jnp.log(params.subtype_confusion)[worker, truth[item], subtype[item]]
     label = jax.random.categorical(key_label, log_rows)

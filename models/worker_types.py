@@ -252,10 +252,11 @@ def simulate_labels(
     worker: Int[Array, " label"],
     *,
     n_items: Count,
+    gold: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters (see `simulate`)."""
+    """Draw true classes and labels given the parameters; known classes stay (see `simulate`)."""
     truth, labels = draw_labels(
-        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items
+        rng_key, params.prevalence, params.confusion, item, worker, n_items=n_items, gold=gold
     )
     return Simulation(params=params, truth=truth, labels=labels)
 

@@ -192,7 +192,7 @@ def test_the_accuracy_is_that_of_simulated_workers(case):
         return
     found = accuracy(type(case.params)(*(np.asarray(field, float) for field in case.params)))
     assert found.shape == (N_WORKERS,)
-    item, worker, label = (np.asarray(codes) for codes in case.data)
+    item, worker, label = (np.asarray(codes) for codes in case.data[:3])
     is_right = np.asarray(case.truth)[item] == label
     share = np.bincount(worker, is_right) / np.bincount(worker)
     # independent labels of 999 items, at most four standard errors from their probability
@@ -217,6 +217,7 @@ def test_the_order_of_the_entries_does_not_matter(case):
     moved = {
         name: value[order] if name != "target" and len(value) == n_entries else value
         for name, value in entries.items()
+        if value is not None
     }
     # another order of a float32 sum may round differently
     np.testing.assert_allclose(
