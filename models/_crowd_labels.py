@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.models._summed_out import SummedOut
+from bayescrowd.models._summed_out import SummedOut, sample_classes
 
 __all__ = [
     "Labels",
@@ -101,12 +100,10 @@ def sample_labels(
         labels: the observed labels, or who labels what if `labels.label` is None.
         n_items: number of items.
     """
-    log_gold = None
+    log_given = None
     with numpyro.plate("item", n_items, dim=-1):
         if labels.gold is not None:
-            # a class that is not known, -1, has no density of its own
-            classes = dist.Categorical(logits=jnp.log(params.prevalence)).mask(labels.gold >= 0)
-            log_gold = classes.log_prob(numpyro.sample("gold", classes, obs=labels.gold))
+            _, log_given = sample_classes("gold", params.prevalence, labels.gold)
         of_labels = SummedOut(
             log_joint,
             simulate,
@@ -115,7 +112,7 @@ def sample_labels(
             item=labels.item,
             n_items=n_items,
             last=len(params.prevalence) - 1,
-            log_given=log_gold,
+            log_given=log_given,
         )
         numpyro.sample("labels", of_labels, obs=labels.label)
 

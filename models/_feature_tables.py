@@ -19,7 +19,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bayescrowd.models._summed_out import SummedOut
+from bayescrowd.models._summed_out import SummedOut, sample_classes
 
 __all__ = [
     "block",
@@ -141,16 +141,8 @@ def sample_observations(
         last: largest possible value of each label.
         n_items: number of items.
     """
-    log_prevalence = jnp.log(params.prevalence)
-    # labels of an item of a class without any probability have no density, rather than NaN
-    finite = jnp.where(params.prevalence > 0, log_prevalence, 0.0)
-    every_class = jnp.arange(len(finite))
-    classes = dist.Categorical(logits=log_prevalence)
-    if observations.target is not None:
-        # a class that is not known, -1, has no density of its own
-        classes = classes.mask(observations.target >= 0)
     with numpyro.plate("item", n_items, dim=-1):
-        target = numpyro.sample("target", classes, obs=observations.target)
+        target, log_given = sample_classes("target", params.prevalence, observations.target)
         of_labels = SummedOut(
             log_joint,
             simulate,
@@ -159,8 +151,7 @@ def sample_observations(
             item=item,
             n_items=n_items,
             last=last,
-            # compared, not picked: gradients of entries picked out one by one are slow
-            log_given=jnp.where(target[:, None] == every_class, finite, 0.0),
+            log_given=log_given,
         )
         numpyro.sample("labels", of_labels, obs=observations[-1])
 

@@ -31,12 +31,13 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 from numpyro.distributions import constraints
 
-__all__ = ["SummedOut", "values_of"]
+__all__ = ["SummedOut", "sample_classes", "values_of"]
 
 
 class SummedOut(dist.Distribution):
@@ -161,6 +162,30 @@ class SummedOut(dist.Distribution):
         if self._log_given is not None:
             log_joint = log_joint - self._log_given
         return log_joint if log_joint.ndim == 1 else logsumexp(log_joint, axis=-1)
+
+
+def sample_classes(
+    name: str, prevalence: Float[Array, " cls"], known: Int[Array, " item"] | None
+) -> tuple[Int[Array, " item"], Float[Array, "item cls"]]:
+    """State a site of the classes that are known; call it in the plate ``item``.
+
+    Args:
+        name: name of the site.
+        prevalence: probability of each class.
+        known: class of each item, or -1 where it is not known and has no density of its own; None
+            where classes are to be predicted.
+
+    Returns:
+        The classes, and `log_given` of the labels' distribution.
+    """
+    log_prevalence = jnp.log(prevalence)
+    classes = dist.Categorical(logits=log_prevalence)
+    of_known = classes if known is None else classes.mask(known >= 0)
+    target = numpyro.sample(name, of_known, obs=known)
+    # Compared, not picked: gradients of entries picked out one by one are slow. Labels of an item
+    # of a class without any probability have no density, rather than NaN.
+    is_own = (target[:, None] == jnp.arange(len(prevalence))) & (prevalence > 0)
+    return target, jnp.where(is_own, log_prevalence, 0.0)
 
 
 def values_of(simulation: Any) -> Num[Array, " label"]:

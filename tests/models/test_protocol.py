@@ -271,9 +271,11 @@ def small_case(module, *, is_known=True):
     sizes = {"n_items": 4, "n_classes": 3}
     item, second = map(jnp.asarray, np.divmod(np.arange(12), 3))
     label = jnp.asarray(np.random.default_rng(0).integers(2, size=12))
+    target = jnp.array([-1, 2 if is_known else -1, -1, -1])
     if module in CROWDS:
-        return dawid_skene.Labels(item, second, label), {**sizes, "n_workers": N_WORKERS}
-    sizes["n_values"], target = N_VALUES, jnp.array([-1, 2 if is_known else -1, -1, -1])
+        labels = dawid_skene.Labels(item, second, label, target if is_known else None)
+        return labels, {**sizes, "n_workers": N_WORKERS}
+    sizes["n_values"] = N_VALUES
     if "group" not in module.Observations._fields:
         return module.Observations(target, item, second, label), sizes
     # all labels of an item are about one reading
@@ -282,9 +284,14 @@ def small_case(module, *, is_known=True):
     return data, {**sizes, "n_groups": N_GROUPS}
 
 
+def values_of(data):
+    """What was answered."""
+    return data.label if "label" in data._fields else data.value
+
+
 def unseen(data):
     """The same items and workers, labels to be predicted."""
-    return data._replace(**{data._fields[-1]: None})
+    return data._replace(**{"label" if "label" in data._fields else "value": None})
 
 
 def trace_of(model, data, sizes):
@@ -296,8 +303,6 @@ def trace_of(model, data, sizes):
 
 @pytest.mark.parametrize("is_known", [False, True])
 def test_draws_of_labels_are_as_frequent_as_the_density_says(module, is_known):
-    if is_known and module in CROWDS:
-        pytest.skip("models of labels know no class")
     data, sizes = small_case(module, is_known=is_known)
     n_draws, item = 20_000, 1
     values = np.array(list(np.ndindex(3, 2, 3) if module is naive_bayes else np.ndindex(3, 3, 3)))
@@ -348,10 +353,10 @@ def test_a_prediction_has_the_layout_of_the_labels(module):
     assert "labels" not in known
     prior, posterior, terms = jax.eval_shape(predict, jax.random.key(0))
     for drawn in (prior, posterior):
-        assert (drawn.shape, drawn.dtype) == ((2, 12), data[-1].dtype)
+        assert (drawn.shape, drawn.dtype) == ((2, 12), values_of(data).dtype)
     # one term per item
     assert all(term.shape == (2, 4) for term in terms.values())
-    assert set(terms) == ({"labels"} if module in CROWDS else {"labels", "target"})
+    assert set(terms) == {"labels", "gold" if module in CROWDS else "target"}
 
 
 def test_handlers_treat_the_labels_as_any_other_site(module):
@@ -359,13 +364,13 @@ def test_handlers_treat_the_labels_as_any_other_site(module):
     data, sizes = small_case(module)
     site = trace_of(model, data, sizes)["labels"]
     assert site["is_observed"]
-    assert site["value"] is data[-1]
+    assert site["value"] is values_of(data)
     assert (site["fn"].batch_shape, site["fn"].event_shape) == ((4,), (12,))
     assert not trace_of(model, unseen(data), sizes)["labels"]["is_observed"]
-    conditioned = handlers.condition(model, data={"labels": data[-1]})
+    conditioned = handlers.condition(model, data={"labels": values_of(data)})
     site = trace_of(conditioned, unseen(data), sizes)["labels"]
     assert site["is_observed"]
-    assert site["value"] is data[-1]
+    assert site["value"] is values_of(data)
     assert trace_of(handlers.scale(model, scale=2.0), data, sizes)["labels"]["scale"] == 2.0
     assert "labels" not in trace_of(handlers.block(model, hide=["labels"]), data, sizes)
     lines = numpyro.util.format_shapes(trace_of(model, data, sizes))
@@ -387,7 +392,7 @@ def test_log_likelihood_adds_up_to_the_density_and_a_mask_takes_items_out(module
         prior = sum(trace[name]["fn"].log_prob(value).sum() for name, value in at.items())
 
         fn = trace["labels"]["fn"]
-        masked = fn.mask(mask).log_prob(data[-1]), fn.mask(False).log_prob(data[-1])
+        masked = fn.mask(mask).log_prob(values_of(data)), fn.mask(False).log_prob(values_of(data))
         return total - prior, {name: term[0] for name, term in terms.items()}, masked
 
     likelihood, terms, (masked, nothing) = run(at)
