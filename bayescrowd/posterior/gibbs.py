@@ -214,7 +214,10 @@ class Gibbs(MCMCKernel):
         prior = sizes.pop("prior", self.model.Prior())
         if isinstance(data, Labels):
             _check_sorted(data)
-        return _first_states(
+        # Inside of another program, how to compile is for that program to say.
+        is_inside = isinstance(rng_key, jax.core.Tracer)
+        first_states = _first_states if is_inside else _first_states_quickly_compiled
+        return first_states(
             rng_key, init_params, data, prior, model=self.model, sizes=tuple(sizes.items())
         )
 
@@ -239,8 +242,6 @@ def read_draw(kernel: Gibbs, state: KernelState, data: Data, arguments: dict[str
     return state.z, state.draw.log_joint, {}
 
 
-# One program: each operation outside of one would be compiled by itself.
-@partial(jax.jit, static_argnames=("model", "sizes"))
 def _first_states(
     rng_key: Any,
     probas: Float[Array, "*chain item cls"] | None,
@@ -265,6 +266,15 @@ def _first_states(
         return init_one(rng_key, probas)
     of_chains = jnp.broadcast_to(probas, (len(rng_key), *probas.shape[-2:]))
     return jax.lax.map(lambda chain: init_one(*chain), (rng_key, of_chains))
+
+
+# One program, since each operation outside of one would be compiled by itself; without optimisation
+# that takes half the time, and it runs once.
+_first_states_quickly_compiled = jax.jit(
+    _first_states,
+    static_argnames=("model", "sizes"),
+    compiler_options={"xla_backend_optimization_level": 0},
+)
 
 
 def _check_sorted(labels: Labels) -> None:

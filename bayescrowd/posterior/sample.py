@@ -210,7 +210,11 @@ def label_posterior(post: Container) -> pd.DataFrame:
     )
 
 
-@partial(jax.jit, static_argnames="chains")
+@partial(
+    jax.jit,
+    static_argnames="chains",
+    compiler_options={"xla_backend_optimization_level": 0},
+)
 def _split_seed(seed: Any, *, chains: int) -> tuple[Key[Array, " chain"], PRNGKeyArray]:
     """Keys of the chains, and the key of predictions."""
     key_start, key_predict = jax.random.split(jax.random.key(seed))
