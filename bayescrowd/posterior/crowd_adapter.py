@@ -7,6 +7,7 @@ labels, that of `bayescrowd.posterior.feature_adapter` for models of features.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ import numpy as np
 import numpyro
 import pandas as pd
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from numpyro.distributions import constraints
 
 from bayescrowd.data.annotations import Annotations, as_annotations
 from bayescrowd.models.dawid_skene import Labels
@@ -29,7 +31,7 @@ from bayescrowd.posterior.alignment import (
 )
 from bayescrowd.posterior.chains import Recording, Sizes
 from bayescrowd.posterior.container import Variable, dataset_of
-from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
+from bayescrowd.posterior.predictive import evenly_spaced, predict
 
 __all__ = ["CrowdProblem", "crowd_problem", "recording_statistics", "start_of", "trace_at_means"]
 
@@ -74,28 +76,29 @@ class CrowdProblem(NamedTuple):
         return named, complaints(alignment)
 
     def predictive(
-        self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset
+        self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset, n_draws: int
     ) -> dict[str, xr.Dataset]:
         """Draws from the prior, and labels drawn with them and with evenly spaced draws."""
-        key_prior, key_posterior = jax.random.split(rng_key)
-        design = (self.data.item, self.data.worker)
-        params, label = prior_predictive(
-            key_prior, design, self.prior, model=self.model, sizes=self.sizes
+        chosen = evenly_spaced(posterior.sizes["chain"], posterior.sizes["draw"], n_draws)
+        predicted = predict(
+            rng_key,
+            (self.data.item, self.data.worker),
+            self.prior,
+            {name: posterior[name].to_numpy()[:, chosen] for name in self.dims},
+            model=self.model,
+            sizes=self.sizes,
+            n_draws=n_draws,
         )
         prior = {
-            name: (("chain", "draw", *dims), params[name][None]) for name, dims in self.dims.items()
+            name: (("chain", "draw", *dims), predicted.params[name][None])
+            for name, dims in self.dims.items()
         }
-        chosen = evenly_spaced(posterior.sizes["chain"], posterior.sizes["draw"])
-        picked = {name: posterior[name].to_numpy()[:, chosen] for name in self.dims}
-        predicted = posterior_predictive(
-            key_posterior, design, picked, model=self.model, n_items=self.sizes.n_items
-        )
+        from_prior = self._label_draws(predicted.from_prior[None])
+        from_posterior = self._label_draws(predicted.from_posterior)
         return {
             "prior": dataset_of(prior, coords=self.coords),
-            "prior_predictive": dataset_of({"label": self._label_draws(label[None])}),
-            "posterior_predictive": dataset_of(
-                {"label": self._label_draws(predicted)}, coords={"draw": chosen}
-            ),
+            "prior_predictive": dataset_of({"label": from_prior}),
+            "posterior_predictive": dataset_of({"label": from_posterior}, coords={"draw": chosen}),
         }
 
     def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
@@ -174,7 +177,7 @@ def _dims_of_sites(model: ModuleType, prior: Any) -> dict[str, tuple[str, ...]]:
 
     The prior is checked on the way: NumPyro refuses distributions without a density.
     """
-    tiny = Labels(*(jnp.zeros(1, int) for _ in range(3)))
+    tiny = Labels(*(np.zeros(1, np.int32) for _ in range(3)))
     sizes = {"n_items": 1, "n_workers": 1, "n_classes": 2, "prior": prior}
     trace = trace_at_means(model, tiny, sizes)
     return {name: _dims_of_site(trace[name]) for name in model.Params._fields}
@@ -183,16 +186,54 @@ def _dims_of_sites(model: ModuleType, prior: Any) -> dict[str, tuple[str, ...]]:
 def trace_at_means(model: ModuleType, tiny: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The model's sites on a tiny case, every parameter at its prior mean.
 
+    The values are traced and never computed: outside a program, each operation would be compiled by
+    itself. What NumPyro checks of distributions that it validates is one program.
+
     Raises:
         ValueError: the prior is not a distribution.
     """
-    try:
-        with numpyro.validation_enabled():
-            at_means = numpyro.handlers.substitute(model.model, substitute_fn=_mean_of_site)
-            return dict(numpyro.handlers.trace(at_means).get_trace(tiny, **arguments))
-    except ValueError as error:
-        prior = arguments["prior"]
-        raise ValueError(f"prior={prior} gives no distribution: {error}") from error
+    fixed = dict(arguments)
+    prior = fixed.pop("prior")
+    sizes = tuple(fixed.items())
+    for checked, is_valid in _valid_parameters(prior, tiny, model=model, sizes=sizes).items():
+        if not is_valid:
+            raise ValueError(f"prior={prior} gives no distribution: {checked} is out of range")
+    sites: dict[str, Any] = {}
+
+    def trace(prior: Any) -> None:
+        sites.update(_sites_at_means(prior, tiny, model=model, sizes=sizes))
+
+    jax.eval_shape(trace, prior)
+    return sites
+
+
+@partial(
+    jax.jit,
+    static_argnames=("model", "sizes"),
+    compiler_options={"xla_backend_optimization_level": 0},
+)
+def _valid_parameters(
+    prior: Any, tiny: Any, *, model: ModuleType, sizes: tuple[tuple[str, Any], ...]
+) -> dict[str, Bool[Array, ""]]:
+    """Whether each parameter of the sites' distributions has a value that it may have."""
+    valid = {}
+    for name, site in _sites_at_means(prior, tiny, model=model, sizes=sizes).items():
+        fn = site["fn"] if site["type"] == "sample" else None
+        while hasattr(fn, "base_dist"):
+            fn = fn.base_dist
+        for parameter, value in fn.get_args().items() if fn is not None else ():
+            constraint = fn.arg_constraints[parameter]
+            if not constraints.is_dependent(constraint):
+                what = f"the {parameter} of {name}, which is {type(fn).__name__},"
+                valid[what] = jnp.all(constraint(value))
+    return valid
+
+
+def _sites_at_means(
+    prior: Any, tiny: Any, *, model: ModuleType, sizes: tuple[tuple[str, Any], ...]
+) -> dict[str, Any]:
+    at_means = numpyro.handlers.substitute(model.model, substitute_fn=_mean_of_site)
+    return dict(numpyro.handlers.trace(at_means).get_trace(tiny, **dict(sizes), prior=prior))
 
 
 def _mean_of_site(site: Mapping[str, Any]) -> Any:

@@ -20,7 +20,6 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -38,7 +37,7 @@ from bayescrowd.posterior.chains import FeatureSizes, ReadingSizes, Recording
 from bayescrowd.posterior.container import NAMES_ARE_OPEN, Variable, dataset_of
 from bayescrowd.posterior.crowd_adapter import recording_statistics, start_of, trace_at_means
 from bayescrowd.posterior.feature_data import FeatureData, Groups, code_readings, code_table
-from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
+from bayescrowd.posterior.predictive import evenly_spaced, predict
 
 __all__ = ["FeatureProblem", "feature_problem"]
 
@@ -136,25 +135,27 @@ class FeatureProblem(NamedTuple):
         return {"posterior": self._parameters(params), **datasets}, found
 
     def predictive(
-        self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset
+        self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset, n_draws: int
     ) -> dict[str, xr.Dataset]:
         """Draws from the prior, and judgements drawn from them and from evenly spaced draws."""
-        key_prior, key_posterior = jax.random.split(rng_key)
         _, *design, _ = self.data
-        params, judgements = prior_predictive(
-            key_prior, tuple(design), self.prior, model=self.model, sizes=self.sizes
-        )
-        chosen = evenly_spaced(posterior.sizes["chain"], posterior.sizes["draw"])
-        picked = {name: values[:, chosen] for name, values in recording.params.items()}
-        predicted = posterior_predictive(
-            key_posterior, tuple(design), picked, model=self.model, n_items=self.sizes.n_items
+        chosen = evenly_spaced(posterior.sizes["chain"], posterior.sizes["draw"], n_draws)
+        predicted = predict(
+            rng_key,
+            tuple(design),
+            self.prior,
+            {name: values[:, chosen] for name, values in recording.params.items()},
+            model=self.model,
+            sizes=self.sizes,
+            n_draws=n_draws,
         )
         dims = ("chain", "draw", "judgement")
+        prior = {name: values[None] for name, values in predicted.params.items()}
         return {
-            "prior": self._parameters({name: values[None] for name, values in params.items()}),
-            "prior_predictive": dataset_of({"label": (dims, judgements[None])}),
+            "prior": self._parameters(prior),
+            "prior_predictive": dataset_of({"label": (dims, predicted.from_prior[None])}),
             "posterior_predictive": dataset_of(
-                {"label": (dims, predicted)}, coords={"draw": chosen}
+                {"label": (dims, predicted.from_posterior)}, coords={"draw": chosen}
             ),
         }
 
@@ -243,7 +244,7 @@ def feature_problem(
     else:
         sizes = FeatureSizes(n_items, n_classes, coded.n_values)
     tiny = {"n_items": 1, "n_classes": 2, "n_values": (2,), "prior": prior}
-    one = jnp.zeros(1, int)
+    one = np.zeros(1, np.int32)
     arguments = {**tiny, "n_groups": 1} if is_noisy else tiny
     trace_at_means(model, model.Observations(*[one] * len(model.Observations._fields)), arguments)
     return FeatureProblem(model, coded, sizes, prior)

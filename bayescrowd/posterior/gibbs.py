@@ -14,8 +14,8 @@ never the density. A warm chain can therefore go on after data of known items ha
 drive. Chains run one after another inside one compiled program, since XLA is slow on CPUs at the
 scatter-adds of several chains at once (1,000,000 labels, four chains: 28 ms against 130 ms).
 
-The conditionals of a model are those of the module of the same name in
-`bayescrowd.posterior.conditionals`.
+The conditionals of a model of this package are those of the module of the same name in
+`bayescrowd.posterior.conditionals`; those of a user's model are its own `CONDITIONALS`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,16 @@ from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.chains import Data, Draw
 from bayescrowd.posterior.conditionals.protocol import Conditionals
 
-__all__ = ["Gibbs", "KernelState", "State", "conditionals_of", "read_draw", "start", "sweep"]
+__all__ = [
+    "Gibbs",
+    "KernelState",
+    "State",
+    "conditionals_of",
+    "has_conditionals",
+    "read_draw",
+    "start",
+    "sweep",
+]
 
 
 class State(NamedTuple):
@@ -65,23 +74,44 @@ class KernelState(NamedTuple):
     """The source of randomness for the remaining sweeps."""
 
 
+def has_conditionals(model: ModuleType) -> bool:
+    """Whether a model can be sampled by Gibbs: by its facts, or by its own `CONDITIONALS`."""
+    if _is_ours(model):
+        return bool(model.FACTS.has_conditionals)
+    return hasattr(model, "CONDITIONALS")
+
+
 def conditionals_of(model: ModuleType) -> Conditionals:
-    """The conditionals of a model, found by its name.
+    """The conditionals of a model: its own, or for our models those of its name.
 
     Args:
-        model: a module of `bayescrowd.models`.
+        model: a module of `bayescrowd.models`, or a user's model with the same names.
 
     Raises:
+        TypeError: a user's model has `CONDITIONALS` of another type.
         ValueError: the model has no conditionals.
     """
     name = model.__name__.rpartition(".")[2]
-    if not model.FACTS.has_conditionals:
+    if not has_conditionals(model):
         known = [name for name, facts in models.catalogue().items() if facts.has_conditionals]
         raise ValueError(
             f"{name} has no Gibbs sampler, use NUTS; models with one: {', '.join(known)}"
         )
-    found: Conditionals = import_module(f"bayescrowd.posterior.conditionals.{name}").CONDITIONALS
-    return found
+    if _is_ours(model):
+        module = import_module(f"bayescrowd.posterior.conditionals.{name}")
+        found: Conditionals = module.CONDITIONALS
+        return found
+    own = model.CONDITIONALS
+    if not isinstance(own, Conditionals):
+        raise TypeError(
+            f"CONDITIONALS of {model.__name__} is a {type(own).__name__}; expected the "
+            "Conditionals of bayescrowd.posterior.conditionals.protocol"
+        )
+    return own
+
+
+def _is_ours(model: ModuleType) -> bool:
+    return model.__name__.rpartition(".")[0] == models.__name__
 
 
 def sweep(
@@ -162,8 +192,8 @@ class Gibbs(MCMCKernel):
     """
 
     def __init__(self, model: ModuleType) -> None:
+        conditionals_of(model)  # refuses a model that has none
         self.model = model
-        self._first_probas = conditionals_of(model).first_probas
 
     @property
     def sample_field(self) -> str:
@@ -182,21 +212,14 @@ class Gibbs(MCMCKernel):
         (data,) = model_args
         sizes = dict(model_kwargs)
         prior = sizes.pop("prior", self.model.Prior())
-        counted = {name: sizes.pop(name) for name in ("n_items", "n_classes")}
         if isinstance(data, Labels):
             _check_sorted(data)
-        if init_params is None:
-            init_params = self._first_probas(data, **counted)
-
-        def init_one(key: Any, probas: Float[Array, "item cls"]) -> KernelState:
-            key_start, key_rest = jax.random.split(key)
-            draw = start(key_start, probas, prior, model=self.model, **sizes)
-            return KernelState(jnp.zeros((), int), draw, draw.params._asdict(), key_rest)
-
-        if _is_single(rng_key):
-            return init_one(rng_key, init_params)
-        probas = jnp.broadcast_to(init_params, (len(rng_key), *init_params.shape[-2:]))
-        return jax.lax.map(lambda chain: init_one(*chain), (rng_key, probas))
+        # Inside of another program, how to compile is for that program to say.
+        is_inside = isinstance(rng_key, jax.core.Tracer)
+        first_states = _first_states if is_inside else _first_states_quickly_compiled
+        return first_states(
+            rng_key, init_params, data, prior, model=self.model, sizes=tuple(sizes.items())
+        )
 
     def sample(
         self, state: KernelState, model_args: tuple[Data], model_kwargs: dict[str, Any]
@@ -217,6 +240,41 @@ class Gibbs(MCMCKernel):
 def read_draw(kernel: Gibbs, state: KernelState, data: Data, arguments: dict[str, Any]) -> Draw:
     """The chains' last draws; the kernel reports no statistics."""
     return state.z, state.draw.log_joint, {}
+
+
+def _first_states(
+    rng_key: Any,
+    probas: Float[Array, "*chain item cls"] | None,
+    data: Data,
+    prior: Any,
+    *,
+    model: ModuleType,
+    sizes: tuple[tuple[str, Any], ...],
+) -> KernelState:
+    """First state of one chain, or of several if `rng_key` is an array of keys."""
+    others = dict(sizes)
+    counted = {name: others.pop(name) for name in ("n_items", "n_classes")}
+    if probas is None:
+        probas = conditionals_of(model).first_probas(data, **counted)
+
+    def init_one(key: Any, probas: Float[Array, "item cls"]) -> KernelState:
+        key_start, key_rest = jax.random.split(key)
+        draw = start(key_start, probas, prior, model=model, **others)
+        return KernelState(jnp.zeros((), int), draw, draw.params._asdict(), key_rest)
+
+    if _is_single(rng_key):
+        return init_one(rng_key, probas)
+    of_chains = jnp.broadcast_to(probas, (len(rng_key), *probas.shape[-2:]))
+    return jax.lax.map(lambda chain: init_one(*chain), (rng_key, of_chains))
+
+
+# One program, since each operation outside of one would be compiled by itself; without optimisation
+# that takes half the time, and it runs once.
+_first_states_quickly_compiled = jax.jit(
+    _first_states,
+    static_argnames=("model", "sizes"),
+    compiler_options={"xla_backend_optimization_level": 0},
+)
 
 
 def _check_sorted(labels: Labels) -> None:

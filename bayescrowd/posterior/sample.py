@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
 import jax
+import numpy as np
 import pandas as pd
+from jaxtyping import Array, Key, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd import models
@@ -22,6 +24,7 @@ from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
 from bayescrowd.posterior.feature_data import Groups
+from bayescrowd.posterior.predictive import N_PREDICTIVE
 
 __all__ = ["label_posterior", "sample_posterior"]
 
@@ -51,6 +54,7 @@ def sample_posterior(
     batch_size: Count = 4096,
     log_likelihood: bool = True,
     predictive: bool = True,
+    n_predictive: Annotated[int, Whole(0)] = N_PREDICTIVE,
     progress: bool = True,
 ) -> Container:
     """Draw from the posterior of a model of crowd labels or of features.
@@ -86,6 +90,9 @@ def sample_posterior(
         log_likelihood: whether to keep the log-likelihood of each task and draw, which `compare`
             needs and which takes chains x draws x tasks x 4 bytes.
         predictive: whether to draw from the prior and to predict labels, which `check_crowd` needs.
+        n_predictive: number of draws from the prior, and of predictions of all labels from prior
+            and posterior; 0 for none. The number from the posterior is rounded up so that all
+            chains have as many, and is at most that of the draws.
         progress: whether to show a progress bar on a terminal. Ctrl-C ends the sampling and returns
             the draws so far, with a warning. If sampling will take more than a minute or several
             gigabytes, the logger `bayescrowd.posterior` says so in any case.
@@ -144,11 +151,11 @@ def sample_posterior(
         _refuse_feature_options(model, data, target, classes, groups)
         problem = crowd_problem(model, data, prior)
         check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
-    key_start, key_predict = jax.random.split(jax.random.key(seed))
+    keys_start, key_predict = _split_seed(np.uint32(seed), chains=chains)
     kernel, read = _kernel(model, method, batch_size, progress)
     n_warmup = warmup if warmup is not None else _default_warmup(model, method)
     state = kernel.init(
-        jax.random.split(key_start, chains),
+        keys_start,
         n_warmup,
         problem.first_probas(init) if method == "gibbs" else None,
         (problem.data,),
@@ -175,8 +182,8 @@ def sample_posterior(
         warnings.warn(complaint, UserWarning, stacklevel=2)
     if method == "svi":
         datasets["optimisation"] = svi.optimisation(state, n_steps=n_warmup)
-    if predictive:
-        datasets |= problem.predictive(key_predict, recording, datasets["posterior"])
+    if predictive and n_predictive:
+        datasets |= problem.predictive(key_predict, recording, datasets["posterior"], n_predictive)
     attrs = {
         "model": model.__name__.rpartition(".")[2],
         "method": method,
@@ -201,6 +208,17 @@ def label_posterior(post: Container) -> pd.DataFrame:
         index=tasks.rename(None),
         columns=classes.rename(None),
     )
+
+
+@partial(
+    jax.jit,
+    static_argnames="chains",
+    compiler_options={"xla_backend_optimization_level": 0},
+)
+def _split_seed(seed: Any, *, chains: int) -> tuple[Key[Array, " chain"], PRNGKeyArray]:
+    """Keys of the chains, and the key of predictions."""
+    key_start, key_predict = jax.random.split(jax.random.key(seed))
+    return jax.random.split(key_start, chains), key_predict
 
 
 def _kernel(

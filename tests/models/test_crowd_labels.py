@@ -43,16 +43,6 @@ def test_known_classes_leave_their_terms_of_the_sum_alone(model):
     np.testing.assert_array_equal(probas[has], np.eye(3)[np.asarray(GOLD)[has]])
 
 
-def test_no_known_class_among_gold_changes_nothing(model):
-    drawn = model.simulate(jax.random.key(1), ITEM, WORKER, **SIZES)
-    unknown = drawn.labels._replace(gold=jnp.full(5, -1))
-    sites = drawn.params._asdict()
-    without, with_gold = (
-        log_density(model.model, (x,), SIZES, sites)[0] for x in (drawn.labels, unknown)
-    )
-    np.testing.assert_allclose(with_gold, without, rtol=1e-6)
-
-
 def test_draws_keep_known_classes(model):
     params = model.simulate(jax.random.key(1), ITEM, WORKER, **SIZES).params
     keys = jax.random.split(jax.random.key(2), 50)
