@@ -225,8 +225,7 @@ class LookaheadCore(Core):
                     return Wait()
                 return Stop("no purchase is worth its price", memory._replace(gains=gains))
         feature = self._best(state, gains, chosen, candidates)
-        n_affordable = self._free(state) / float(self.problem.prices[feature])
-        return Choice(feature, Outlook(gains, feature, max(0, int(BULK * n_affordable) - 1)))
+        return Choice(feature, Outlook(gains, feature, self._n_more(state, feature)))
 
     def choose_class(self, rng: np.random.Generator, state: State, feature: int) -> int:
         """The class with the fewest observations compared with its prior, or a drawn one."""
@@ -322,6 +321,11 @@ class LookaheadCore(Core):
             score=expected_accuracy,
             most=MOST_CONFIGURATIONS,
         )
+
+    def _n_more(self, state: State, feature: int) -> int:
+        """Number of further queries about a feature that are decided on with the first."""
+        n_affordable = self._free(state) / float(self.problem.prices[feature])
+        return max(0, int(BULK * n_affordable) - 1)
 
     def _n_imagined(self, state: State) -> Float[np.ndarray, " feature"]:
         """Number of observations that a K-th of the free budget buys, by feature; at least 1."""
