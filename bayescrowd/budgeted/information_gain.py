@@ -160,7 +160,9 @@ class Paths:
         self._n_outcomes = n_outcomes
         self._score = score
         self._most = most
-        self._joints = {(): prior[:, None]}
+        self._joints: dict[tuple[int, ...], Float[np.ndarray, "cls configuration"]] = {
+            (): prior[:, None]
+        }
         self._scores: dict[tuple[int, ...], Float[np.ndarray, " feature"]] = {}
 
     def joint(self, path: tuple[int, ...]) -> Float[np.ndarray, "cls configuration"]:

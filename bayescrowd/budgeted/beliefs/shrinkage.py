@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Float, Int, Num
 from scipy.special import gammaln
 
 from bayescrowd.budgeted.beliefs.naive_bayes import (
