@@ -25,6 +25,7 @@ from scipy.special import entr
 __all__ = [
     "MOST_CONFIGURATIONS",
     "N_SAMPLES",
+    "Paths",
     "conditional_entropies",
     "extend",
     "first_best",
@@ -124,6 +125,74 @@ def thin(
     return joint[:, drawn] / (weights[drawn] * n_samples) * weights.sum()
 
 
+class Paths:
+    """Sequences of features: their joint tables, and the scores of all that may come next.
+
+    Every table and every score is computed once, which pays where searches share beginnings.
+
+    Args:
+        prior: probability of each class.
+        channels: P(outcome | y) of every feature.
+        n_outcomes: number of outcomes of every feature.
+        score: the worth of each feature; information gain by default.
+        most: number of columns of the joint table above which it is sampled.
+
+    Examples:
+        >>> import numpy as np
+        >>> perfect, useless = np.eye(2), np.full((2, 2), 0.5)
+        >>> paths = Paths(np.array([0.5, 0.5]), np.stack([useless, perfect]), (2, 2))
+        >>> paths.greedy(1)
+        [1]
+        >>> paths.scores((1,)).round(4) + 0.0  # nothing is left to learn
+        array([0., 0.])
+    """
+
+    def __init__(
+        self,
+        prior: Float[np.ndarray, " cls"],
+        channels: Float[np.ndarray, "feature cls outcome"],
+        n_outcomes: Sequence[int],
+        *,
+        score: Score = information_gains,
+        most: int = MOST_CONFIGURATIONS,
+    ) -> None:
+        self._channels = channels
+        self._n_outcomes = n_outcomes
+        self._score = score
+        self._most = most
+        self._joints: dict[tuple[int, ...], Float[np.ndarray, "cls configuration"]] = {
+            (): prior[:, None]
+        }
+        self._scores: dict[tuple[int, ...], Float[np.ndarray, " feature"]] = {}
+
+    def joint(self, path: tuple[int, ...]) -> Float[np.ndarray, "cls configuration"]:
+        """Joint table of the class and the features of a path."""
+        if path not in self._joints:
+            *before, last = path
+            channel = self._channels[last, :, : self._n_outcomes[last]]
+            self._joints[path] = extend(self.joint(tuple(before)), channel, most=self._most)
+        return self._joints[path]
+
+    def scores(self, path: tuple[int, ...]) -> Float[np.ndarray, " feature"]:
+        """The worth of every feature as the next one of a path."""
+        if path not in self._scores:
+            self._scores[path] = self._score(self.joint(path), self._channels)
+        return self._scores[path]
+
+    def greedy(
+        self, n_chosen: int, *, start: Sequence[int] = (), excluded: Sequence[int] = ()
+    ) -> list[int]:
+        """The features that add most to those chosen before them, one by one; see `greedy`."""
+        chosen = list(start)
+        is_barred: Bool[np.ndarray, " feature"] = np.zeros(len(self._channels), dtype=bool)
+        is_barred[[*chosen, *excluded]] = True
+        while len(chosen) < n_chosen:
+            f = first_best(self.scores(tuple(chosen)), is_barred)
+            chosen.append(f)
+            is_barred[f] = True
+        return chosen
+
+
 def greedy(
     prior: Float[np.ndarray, " cls"],
     channels: Float[np.ndarray, "feature cls outcome"],
@@ -150,19 +219,8 @@ def greedy(
     Returns:
         The positions in the order in which they were chosen, those of `start` first.
     """
-    chosen = list(start)
-    joint = prior[:, None]
-    for f in chosen:
-        joint = extend(joint, channels[f, :, : n_outcomes[f]], most=most)
-    is_barred: Bool[np.ndarray, " feature"] = np.zeros(len(channels), dtype=bool)
-    is_barred[[*chosen, *excluded]] = True
-    while len(chosen) < n_chosen:
-        f = first_best(score(joint, channels), is_barred)
-        chosen.append(f)
-        is_barred[f] = True
-        if len(chosen) < n_chosen:
-            joint = extend(joint, channels[f, :, : n_outcomes[f]], most=most)
-    return chosen
+    paths = Paths(prior, channels, n_outcomes, score=score, most=most)
+    return paths.greedy(n_chosen, start=start, excluded=excluded)
 
 
 def first_best(

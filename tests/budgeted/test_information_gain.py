@@ -136,6 +136,32 @@ def test_greedy_keeps_the_start_and_avoids_the_excluded():
     assert {*chosen} == {0, 2, 3}
 
 
+def test_paths_score_what_may_come_next_and_compute_nothing_twice():
+    prior, channels = random_model(3)
+    scored = []
+
+    def score(joint, candidates):
+        scored.append(joint.shape[1])
+        return information_gain.information_gains(joint, candidates)
+
+    paths = information_gain.Paths(prior, channels, WIDTHS, score=score)
+    found = paths.greedy(3)
+    assert found == information_gain.greedy(prior, channels, WIDTHS, 3)
+    first, second = found[:2]
+    assert scored == [1, WIDTHS[first], WIDTHS[first] * WIDTHS[second]]
+    gains = [
+        brute_force(prior, channels, WIDTHS, [first, f])
+        - brute_force(prior, channels, WIDTHS, [first])
+        for f in range(4)
+        if f != first
+    ]
+    others = [f for f in range(4) if f != first]
+    np.testing.assert_allclose(paths.scores((first,))[others], gains, atol=1e-12)
+    without = information_gain.greedy(prior, channels, WIDTHS, 2, start=[first], excluded=[second])
+    assert paths.greedy(2, start=[first], excluded=[second]) == without
+    assert len(scored) == 3
+
+
 def test_ties_go_to_the_first():
     scores = np.array([0.1, 0.3, 0.3 + 1e-15, 0.2])
     assert information_gain.first_best(scores, np.array([False] * 4)) == 1

@@ -19,13 +19,13 @@ costs .01 to .02 more test error on nursery where more than half of five labels 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Float, Int, Num
 from scipy.special import gammaln
 
 from bayescrowd.budgeted.beliefs.naive_bayes import (
@@ -49,6 +49,20 @@ POOLED = np.array([2.0, 4.0, 8.0])
 
 LOG_PRIOR = np.log([1 / 2, 1 / 6, 1 / 6, 1 / 6])
 """Logarithm of the prior probability of H0 and of each Hs."""
+
+_N_SYMMETRIC = len(SYMMETRIC)
+
+_ALL = np.concatenate([SYMMETRIC, POOLED])
+"""Concentrations per value under H0, then under the Hs: multiples of 1/4."""
+
+_QUARTERS = (4 * _ALL).astype(np.int64)
+
+_STRENGTHS = np.append(0.0, POOLED)
+"""Strength of the pooled frequencies under H0, which does not use them, and under each Hs."""
+
+
+LogGamma = Callable[[Num[np.ndarray, "*shape"]], Float[np.ndarray, "*shape"]]
+"""Gives log Gamma(q / 4) of each q."""
 
 
 @runtime_checkable
@@ -101,30 +115,31 @@ class ShrunkBelief:
         self.n_outcomes = space.n_values
         self._rows = prior_concentration(space)
         self._widths = np.array(space.n_values)
+        self._is_value = np.arange(self._rows.shape[2]) < self._widths[:, None]
         self._counts: Num[np.ndarray, "feature cls value"] = np.zeros(
             self._rows.shape, dtype=np.int64
         )
-        self._explained = explain(self._counts, self._widths)
+        self._latest = explain(self._counts, self._widths)
+        """Weights of the hypotheses as last computed: a cache."""
+        self._outdated: tuple[int, ...] = ()
+        """Features that have been observed since."""
 
     def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> ShrunkBelief:
-        """The belief with an observation added and its feature's hypotheses weighed again."""
+        """The belief with an observation added; hypotheses are weighed again when asked for."""
         shares = majority_shares(np.array([labels]), self._counts.shape[2])[0]
         # tied values share the observation: the counts are no integers any more
         is_tied = (shares > 0).sum() > 1
         counts = self._counts.astype(float) if is_tied else self._counts.copy()
         counts[feature, cls] += shares.astype(counts.dtype)
-        only = slice(feature, feature + 1)
-        tables = [table.copy(order="K") for table in self._explained]
-        for table, rows in zip(tables, explain(counts[only], self._widths[only]), strict=True):
-            table[only] = rows
-        return self._copy_with(counts, Explanation(*tables))
+        outdated = self._outdated if feature in self._outdated else (*self._outdated, feature)
+        return self._copy_with(counts, self._latest, outdated)
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> ShrunkBelief:
         """The belief with a whole table added to the counts."""
         counts = self._counts + value_counts(target, labels, self._counts.shape, majority_shares)
-        return self._copy_with(counts, explain(counts, self._widths))
+        return self._copy_with(counts, explain(counts, self._widths), ())
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels drawn from the posterior: a hypothesis, then Dirichlet rows."""
@@ -132,7 +147,7 @@ class ShrunkBelief:
 
     def mean(self) -> Float[np.ndarray, "feature cls outcome"]:
         """Posterior mean of the channels."""
-        return self._explained.mean
+        return self._explained().mean
 
     def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
         """Concentrations given each class, each class on its own, under the space's prior."""
@@ -162,17 +177,32 @@ class ShrunkBelief:
         return explain(self._counts[chosen, None] + answers, self._widths[chosen]).mean
 
     def _copy_with(
-        self, counts: Num[np.ndarray, "feature cls value"], explained: Explanation
+        self,
+        counts: Num[np.ndarray, "feature cls value"],
+        latest: Explanation,
+        outdated: tuple[int, ...],
     ) -> ShrunkBelief:
         changed = copy(self)
         changed._counts = counts
-        changed._explained = explained
+        changed._latest = latest
+        changed._outdated = outdated
         return changed
+
+    def _explained(self) -> Explanation:
+        """Weights of the hypotheses, those of features observed since the last call anew."""
+        if self._outdated:
+            changed = list(self._outdated)
+            tables = [table.copy(order="K") for table in self._latest]
+            found = explain(self._counts[changed], self._widths[changed])
+            for table, rows in zip(tables, found, strict=True):
+                table[changed] = rows
+            self._latest, self._outdated = Explanation(*tables), ()
+        return self._latest
 
     def _mode(self, feature: int) -> Float[np.ndarray, "cls value"]:
         """Modes of the rows under the best hypothesis and, if it is H0, the best concentrations."""
         v = self.n_outcomes[feature]
-        found = Explanation(*(table[feature] for table in self._explained))
+        found = Explanation(*(table[feature] for table in self._explained()))
         hypothesis = int(found.hypothesis.argmax())
         if hypothesis == 0:
             prior = SYMMETRIC[found.symmetric.argmax(axis=1)][:, None]
@@ -184,21 +214,19 @@ class ShrunkBelief:
         self, rng: np.random.Generator, features: Sequence[int], n_draws: int
     ) -> Float[np.ndarray, "feature draw cls value"]:
         chosen = list(features)
-        counts, widths = self._counts[chosen], self._widths[chosen]
-        found = Explanation(*(table[chosen] for table in self._explained))
+        counts, is_value = self._counts[chosen, None], self._is_value[chosen, None, None]
+        hypotheses, symmetric, pooled, _ = (table[chosen, None] for table in self._explained())
         shape = (len(chosen), n_draws)
-        hypothesis = _draw_index(rng, found.hypothesis[:, None, :], shape)
-        symmetric = SYMMETRIC[_draw_index(rng, found.symmetric[:, None], (*shape, counts.shape[1]))]
-        # position 0 is H0, whose entry here is not used
-        strength = np.append(0.0, POOLED)[hypothesis] * widths[:, None]
-        pooled = strength[..., None] * found.pooled[:, None, :]
-        prior = np.where(
-            (hypothesis == 0)[..., None, None], symmetric[..., None], pooled[:, :, None, :]
-        )
-        is_value = np.arange(counts.shape[2]) < widths[:, None]
-        concentration = np.where(is_value[:, None, None], counts[:, None] + prior, 0.0)
-        gamma = rng.standard_gamma(concentration) + 1e-300 * is_value[:, None, None]
-        return gamma / gamma.sum(axis=-1, keepdims=True)
+        hypothesis = _draw_index(rng, hypotheses, shape)
+        even = SYMMETRIC[_draw_index(rng, symmetric, (*shape, counts.shape[2]))]
+        even *= (hypothesis == 0)[..., None]
+        strength = _STRENGTHS[hypothesis] * self._widths[chosen, None]
+        concentration = counts + (strength[..., None] * pooled)[:, :, None]
+        concentration += even[..., None] * is_value
+        gamma = rng.standard_gamma(concentration)
+        gamma += 1e-300 * is_value
+        gamma /= gamma.sum(axis=-1, keepdims=True)
+        return gamma
 
 
 def explain(
@@ -209,37 +237,48 @@ def explain(
 
     Args:
         counts: by feature, class and value, zero beyond a feature's last value. Integers are
-            faster: their log gammas are looked up.
+            faster: most of their log gammas are looked up.
         widths: number of values of each feature.
     """
     *lead, n_classes, n_columns = counts.shape
     # the batch comes last: sums over values and classes then run along contiguous memory
     flat = np.ascontiguousarray(counts.reshape(-1, n_classes, n_columns).transpose(1, 2, 0))
-    v = np.repeat(widths, flat.shape[2] // len(widths)).astype(float)
+    v = widths.repeat(flat.shape[2] // len(widths))
     is_value = np.arange(n_columns)[:, None] < v
     per_class, pooled_counts = flat.sum(axis=1), flat.sum(axis=0)
     total = per_class.sum(axis=0)
-    m = np.where(is_value, (pooled_counts + 1) / (total + v), 0.0)
+    m = (pooled_counts + 1) / (total + v) * is_value
 
-    log_rows = _log_symmetric(flat, per_class, v)
+    # a row's concentrations add up to v a under H0, to s v under Hs
+    in_quarters = _QUARTERS[:, None] * v
+    sums = in_quarters / 4
+    largest = int(4 * total.max() + in_quarters[-1].max())
+    log_gamma = _log_gamma_table(largest) if flat.dtype.kind == "i" else _log_gamma_of_quarters
+    log_norm = log_gamma(in_quarters)[:, None]
+    log_norm = log_norm - log_gamma(4 * per_class + in_quarters[:, None])
+
+    log_rows = log_norm[:_N_SYMMETRIC] + _log_symmetric(flat, log_gamma)
     highest = log_rows.max(axis=0)
     symmetric = np.exp(log_rows - highest)
-    sums = symmetric.sum(axis=0)
-    symmetric /= sums
-    log_evidence_0 = (highest + np.log(sums / len(SYMMETRIC))).sum(axis=0)
-    log_fit = _log_pooled(flat, per_class, pooled_counts, total, m, v, is_value)
-    log_weights = LOG_PRIOR[:, None] + np.concatenate([log_evidence_0[None], log_fit])
+    evidence = symmetric.sum(axis=0)
+    symmetric /= evidence
+    log_weights = np.empty((len(LOG_PRIOR), len(v)))
+    log_weights[0] = (highest + np.log(evidence / _N_SYMMETRIC)).sum(axis=0)
+    log_weights[1:] = log_norm[_N_SYMMETRIC:].sum(axis=1)
+    log_weights[1:] += _log_pooled(flat, m, sums[_N_SYMMETRIC:])
+    log_weights[1:] -= _log_fitting(pooled_counts, total, m, v, log_gamma)
+    log_weights += LOG_PRIOR[:, None]
     weights = np.exp(log_weights - log_weights.max(axis=0))
     weights /= weights.sum(axis=0)
 
     # row means: (c + a) / (n + v a) under H0, (c + s v m) / (n + s v) under Hs
-    by_a = weights[0] * symmetric / (per_class + (SYMMETRIC[:, None] * v)[:, None])
-    vs = POOLED[:, None] * v
-    by_s = weights[1:, None] / (per_class + vs[:, None])
-    on_counts = by_a.sum(axis=0) + by_s.sum(axis=0)
-    on_even = np.tensordot(SYMMETRIC, by_a, 1)
-    on_pooled = (by_s * vs[:, None]).sum(axis=0)
-    mean = flat * on_counts[:, None] + on_even[:, None] * is_value + on_pooled[:, None] * m
+    shares = np.concatenate([weights[0] * symmetric, _by_class(weights[1:], n_classes)])
+    shares /= per_class + sums[:, None]
+    on_even = (shares[:_N_SYMMETRIC] * SYMMETRIC[:, None, None]).sum(axis=0)
+    on_pooled = (shares[_N_SYMMETRIC:] * sums[_N_SYMMETRIC:, None]).sum(axis=0)
+    mean = flat * shares.sum(axis=0)[:, None]
+    mean += on_even[:, None] * is_value
+    mean += on_pooled[:, None] * m
     return Explanation(
         hypothesis=weights.T.reshape(*lead, -1),
         symmetric=symmetric.transpose(2, 1, 0).reshape(*lead, n_classes, -1),
@@ -248,50 +287,70 @@ def explain(
     )
 
 
+def _by_class(
+    weights: Float[np.ndarray, "hypothesis batch"], n_classes: int
+) -> Float[np.ndarray, "hypothesis cls batch"]:
+    return np.broadcast_to(weights[:, None], (len(weights), n_classes, weights.shape[1]))
+
+
 def _log_symmetric(
-    counts: Num[np.ndarray, "cls value batch"],
-    per_class: Num[np.ndarray, "cls batch"],
-    v: Float[np.ndarray, " batch"],
+    counts: Num[np.ndarray, "cls value batch"], log_gamma: LogGamma
 ) -> Float[np.ndarray, "concentration cls batch"]:
-    """Log evidence of each row under each concentration of H0.
+    """Sum over values of log Gamma(c + a) / Gamma(a), for each concentration a of H0.
 
     Beyond the last value the counts are zero, and so is what they add.
     """
-    a = SYMMETRIC[:, None, None]
-    if np.issubdtype(counts.dtype, np.integer):
-        rising = _rising(1 << int(counts.max(initial=0)).bit_length())[:, counts]
-    else:
-        rising = gammaln(counts + a[..., None]) - gammaln(a[..., None])
-    return rising.sum(axis=2) + gammaln(v * a) - gammaln(per_class + v * a)
+    quarters = _QUARTERS[:_N_SYMMETRIC, None, None]
+    log_cells = log_gamma(4 * counts + quarters[..., None]).sum(axis=2)
+    return log_cells - counts.shape[1] * log_gamma(quarters)
 
 
 def _log_pooled(
     counts: Num[np.ndarray, "cls value batch"],
-    per_class: Num[np.ndarray, "cls batch"],
+    m: Float[np.ndarray, "value batch"],
+    sums: Float[np.ndarray, "concentration batch"],
+) -> Float[np.ndarray, "concentration batch"]:
+    """Sum over classes and values of log Gamma(c + s v m) / Gamma(s v m), for each Hs.
+
+    Args:
+        counts: c.
+        m: pooled frequencies.
+        sums: s v.
+    """
+    # a concentration of one where there is no value lets the terms cancel
+    around = sums[:, None] * m + (m == 0)
+    log_cells = gammaln(counts + around[:, None]).sum(axis=(1, 2))
+    return log_cells - len(counts) * gammaln(around).sum(axis=1)
+
+
+def _log_fitting(
     pooled_counts: Num[np.ndarray, "value batch"],
     total: Num[np.ndarray, " batch"],
     m: Float[np.ndarray, "value batch"],
-    v: Float[np.ndarray, " batch"],
-    is_value: Bool[np.ndarray, "value batch"],
-) -> Float[np.ndarray, "concentration batch"]:
-    """Log evidence of each Hs, less what fitting m has gained."""
-    n_classes = len(per_class)
-    vs = POOLED[:, None] * v
-    # a concentration of one where there is no value lets the terms cancel
-    around = np.where(is_value, m * vs[:, None], 1.0)
-    log_rows = gammaln(counts + around[:, None]).sum(axis=(1, 2))
-    log_rows += n_classes * (gammaln(vs) - gammaln(around).sum(axis=1))
-    log_rows -= gammaln(per_class + vs[:, None]).sum(axis=1)
-    log_fitted = (pooled_counts * np.log(np.where(is_value, m, 1.0))).sum(axis=0)
-    log_marginal = gammaln(v) - gammaln(total + v) + gammaln(pooled_counts + 1).sum(axis=0)
-    return log_rows - (log_fitted - log_marginal)
+    v: Int[np.ndarray, " batch"],
+    log_gamma: LogGamma,
+) -> Float[np.ndarray, " batch"]:
+    """What fitting m has gained: sum of n_x log m_x, less log DirMult(n_x; 1)."""
+    log_fitted = (pooled_counts * np.log(m + (m == 0))).sum(axis=0)
+    log_marginal = log_gamma(4 * v) - log_gamma(4 * (total + v))
+    return log_fitted - log_marginal - log_gamma(4 * pooled_counts + 4).sum(axis=0)
+
+
+def _log_gamma_of_quarters(
+    quarters: Num[np.ndarray, "*shape"],
+) -> Float[np.ndarray, "*shape"]:
+    """log Gamma(q / 4)."""
+    return gammaln(quarters / 4)
+
+
+def _log_gamma_table(largest: int) -> LogGamma:
+    """The same for integers up to the largest, looked up."""
+    return _log_gammas(1 << largest.bit_length()).take
 
 
 @lru_cache(maxsize=32)
-def _rising(n_counts: int) -> Float[np.ndarray, "concentration count"]:
-    """log Gamma(a + n) / Gamma(a) of each concentration of H0, for n = 0 .. n_counts - 1."""
-    a = SYMMETRIC[:, None]
-    return gammaln(a + np.arange(n_counts)) - gammaln(a)
+def _log_gammas(n: int) -> Float[np.ndarray, " quarter"]:
+    return _log_gamma_of_quarters(np.arange(n))
 
 
 def _draw_index(

@@ -32,7 +32,7 @@ from bayescrowd.budgeted.beliefs.naive_bayes import Belief
 from bayescrowd.budgeted.beliefs.noisy_shrinkage import NoisyShrunkBelief
 from bayescrowd.budgeted.beliefs.shrinkage import ImaginingBelief, ShrunkBelief
 from bayescrowd.budgeted.core import Core, Problem, least_asked
-from bayescrowd.budgeted.information_gain import extend, first_best, greedy
+from bayescrowd.budgeted.information_gain import Paths, first_best
 from bayescrowd.budgeted.policy import FirstBelief, Policy
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.budgeted.state import Choice, State, Stop, Wait
@@ -61,6 +61,9 @@ MOST_CONFIGURATIONS = 1_024
 BULK = 0.01
 """Share of the budget left that one decision spends; .06 was worse."""
 
+_BLOCK_CELLS = 2**17
+"""Largest number of cells p(y, x_S, x) that are computed at once; those of a block stay cached."""
+
 
 def expected_accuracy(
     joint: Float[np.ndarray, "cls configuration"],
@@ -77,14 +80,15 @@ def expected_accuracy(
     """
     n_features, n_classes, n_outcomes = channels.shape
     flat = channels.swapaxes(0, 1).reshape(n_classes, -1)
-    best = np.multiply.outer(joint[0], flat[0])
-    other = np.empty_like(best)
-    for y in range(1, n_classes):
-        np.multiply.outer(joint[y], flat[y], out=other)
-        np.maximum(best, other, out=best)
-    squares = np.square(joint).T @ np.square(flat)
-    squares /= joint.T @ flat + 1e-300
-    total = best.sum(axis=0) + BRIER_WEIGHT * squares.sum(axis=0)
+    squared = np.square(flat)
+    total = np.zeros(flat.shape[1])
+    step = max(1, _BLOCK_CELLS // flat.size)
+    for start in range(0, joint.shape[1], step):
+        part = joint[:, start : start + step]
+        best = (part[:, :, None] * flat[:, None]).max(axis=0)
+        squares = np.square(part).T @ squared
+        squares /= part.T @ flat + 1e-300
+        total += best.sum(axis=0) + BRIER_WEIGHT * squares.sum(axis=0)
     return total.reshape(n_features, n_outcomes).sum(axis=1)
 
 
@@ -209,19 +213,19 @@ class LookaheadCore(Core):
         memory: Outlook = state.memory
         if memory.n_more > 0 and candidates[memory.last]:
             return Choice(memory.last, memory._replace(n_more=memory.n_more - 1))
-        chosen = self.select(state)
+        paths = self._paths(state)
+        chosen = paths.greedy(self.problem.n_features)
         drawn = self._draw_refreshed(rng, memory, candidates)
-        gains = self._refresh(rng, state, memory.gains, chosen, drawn, N_DRAWS)
+        gains = self._refresh(rng, state, memory.gains, paths, chosen, drawn, N_DRAWS)
         if self.least_gain is not None and gains[candidates].max() < self.least_gain:
             features = np.flatnonzero(candidates).tolist()
-            gains = self._refresh(rng, state, gains, chosen, features, N_DRAWS_TO_STOP)
+            gains = self._refresh(rng, state, gains, paths, chosen, features, N_DRAWS_TO_STOP)
             if gains[candidates].max() < self.least_gain:
                 if state.book.open_queries:
                     return Wait()
                 return Stop("no purchase is worth its price", memory._replace(gains=gains))
         feature = self._best(state, gains, chosen, candidates)
-        n_affordable = self._free(state) / float(self.problem.prices[feature])
-        return Choice(feature, Outlook(gains, feature, max(0, int(BULK * n_affordable) - 1)))
+        return Choice(feature, Outlook(gains, feature, self._n_more(state, feature)))
 
     def choose_class(self, rng: np.random.Generator, state: State, feature: int) -> int:
         """The class with the fewest observations compared with its prior, or a drawn one."""
@@ -234,7 +238,7 @@ class LookaheadCore(Core):
 
     def select(self, state: State) -> list[int]:
         """The features that add most to the expected accuracy, one by one."""
-        return self._greedy(state, self.problem.n_features)
+        return self._paths(state).greedy(self.problem.n_features)
 
     def _best(
         self,
@@ -270,6 +274,7 @@ class LookaheadCore(Core):
         rng: np.random.Generator,
         state: State,
         gains: Float[np.ndarray, " feature"],
+        paths: Paths,
         chosen: Sequence[int],
         features: Sequence[int],
         n_draws: int,
@@ -279,51 +284,48 @@ class LookaheadCore(Core):
         belief = cast("ImaginingBelief", state.belief)
         n_observations = self._n_imagined(state)[features][:, None] * self.problem.prior
         imagined = belief.imagine(rng, features, n_observations, n_draws)
-        members = [place for place, f in enumerate(features) if f in chosen]
-        others = [place for place, f in enumerate(features) if f not in chosen]
-        n_features = self.problem.n_features
-        for place in members:
-            f, only = features[place], slice(place, place + 1)
-            n_rest = min(n_features, len(gains) - 1)
-            rest = self._greedy(state, n_rest, start=chosen[: chosen.index(f)], excluded=[f])
-            alternative = self._alternative(state, rest[: n_features - 1], rest[n_features - 1 :])
-            refreshed[f] = _rises(belief, *alternative, features[only], imagined[only])[0]
-        if others:
-            alternative = self._alternative(state, chosen[:-1], chosen[-1:])
-            named = [features[place] for place in others]
-            refreshed[named] = _rises(belief, *alternative, named, imagined[others])
+        # T is the same for the last of the chosen features and for those not chosen
+        *others, last = chosen
+        at_end = [place for place, f in enumerate(features) if f not in others]
+        if at_end:
+            named = [features[place] for place in at_end]
+            values = np.full(len(named), paths.scores(tuple(others))[last])
+            if last in named:
+                values[named.index(last)] = self._alternative(paths, chosen, last)[1]
+            refreshed[named] = _rises(paths, others, values, named, imagined[at_end])
+        for place, f in enumerate(features):
+            if f in others:
+                rest, value = self._alternative(paths, chosen, f)
+                only = slice(place, place + 1)
+                refreshed[f] = _rises(paths, rest, np.array([value]), [f], imagined[only])[0]
         return refreshed
 
     def _alternative(
-        self, state: State, others: Sequence[int], last: Sequence[int]
-    ) -> tuple[Float[np.ndarray, "cls configuration"], float]:
-        """The joint table of T, and the value of G: T and at most one more feature."""
-        mean, widths = state.belief.mean(), state.belief.n_outcomes
-        joint = self.problem.prior[:, None]
-        for f in others:
-            joint = extend(joint, mean[f, :, : widths[f]], most=MOST_CONFIGURATIONS)
-        nothing = np.ones((1, len(joint), 1))
-        channel = mean[[last[0]], :, : widths[last[0]]] if last else nothing
-        return joint, float(expected_accuracy(joint, channel)[0])
+        self, paths: Paths, chosen: Sequence[int], feature: int
+    ) -> tuple[list[int], float]:
+        """T, the best features without one of the chosen, and the value of G: one more of them."""
+        n_features, n_all = self.problem.n_features, len(self.problem.prices)
+        start = chosen[: chosen.index(feature)]
+        found = paths.greedy(min(n_features, n_all - 1), start=start, excluded=[feature])
+        rest, last = found[: n_features - 1], found[n_features - 1 :]
+        if last:
+            return rest, float(paths.scores(tuple(rest))[last[0]])
+        joint = paths.joint(tuple(rest))
+        return rest, float(expected_accuracy(joint, np.ones((1, len(joint), 1)))[0])
 
-    def _greedy(
-        self,
-        state: State,
-        n_chosen: int,
-        *,
-        start: Sequence[int] = (),
-        excluded: Sequence[int] = (),
-    ) -> list[int]:
-        return greedy(
+    def _paths(self, state: State) -> Paths:
+        return Paths(
             self.problem.prior,
             state.belief.mean(),
             state.belief.n_outcomes,
-            n_chosen,
             score=expected_accuracy,
-            start=start,
-            excluded=excluded,
             most=MOST_CONFIGURATIONS,
         )
+
+    def _n_more(self, state: State, feature: int) -> int:
+        """Number of further queries about a feature that are decided on with the first."""
+        n_affordable = self._free(state) / float(self.problem.prices[feature])
+        return max(0, int(BULK * n_affordable) - 1)
 
     def _n_imagined(self, state: State) -> Float[np.ndarray, " feature"]:
         """Number of observations that a K-th of the free budget buys, by feature; at least 1."""
@@ -335,24 +337,21 @@ class LookaheadCore(Core):
 
 
 def _rises(
-    belief: Belief,
-    joint: Float[np.ndarray, "cls configuration"],
-    value: float,
+    paths: Paths,
+    path: Sequence[int],
+    values: Float[np.ndarray, " feature"],
     features: Sequence[int],
     futures: Float[np.ndarray, "feature draw cls outcome"],
 ) -> Float[np.ndarray, " feature"]:
     """By how much each feature raises the better of G and T with it, from now to its futures.
 
     Args:
-        belief: what is believed now.
-        joint: joint table of the class and T.
-        value: value of G.
+        paths: tables and values at the present mean of the channels.
+        path: T.
+        values: value of G, for each feature.
         features: the features to add to T.
         futures: their channels as imagined.
     """
-    now = belief.mean()[features][:, None]
-    channels = np.concatenate([now, futures], axis=1)
-    n_features, n_draws = channels.shape[:2]
-    found = expected_accuracy(joint, channels.reshape(-1, *channels.shape[2:]))
-    better = np.maximum(value, found).reshape(n_features, n_draws)
-    return better[:, 1:].mean(axis=1) - better[:, 0]
+    found = expected_accuracy(paths.joint(tuple(path)), futures.reshape(-1, *futures.shape[2:]))
+    better = np.maximum(values[:, None], found.reshape(futures.shape[:2]))
+    return better.mean(axis=1) - np.maximum(values, paths.scores(tuple(path))[features])

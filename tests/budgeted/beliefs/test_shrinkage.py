@@ -93,6 +93,21 @@ def test_observing_is_explaining_the_counts():
     np.testing.assert_allclose(learned().mean(), explain(counts, np.array([3, 2])).mean, rtol=1e-12)
 
 
+def test_a_belief_stays_what_it_was_whenever_it_is_read():
+    first = learned()
+    before = first.observe(1, 0, (1,))
+    after = before.observe(0, 1, (2,)).observe(1, 0, (0,))
+    late = after.mean().copy()  # weighs the features of all three observations at once
+    np.testing.assert_allclose(first.mean(), learned().mean(), rtol=1e-12)
+    np.testing.assert_allclose(before.mean()[0], first.mean()[0], rtol=1e-12)
+    steps = learned()
+    for feature, cls, value in [(1, 0, 1), (0, 1, 2), (1, 0, 0)]:
+        steps = steps.observe(feature, cls, (value,))
+        steps.mean()  # weighs them one by one
+    np.testing.assert_allclose(late, steps.mean(), rtol=1e-12)
+    assert (after.mean() == late).all()
+
+
 def test_draws_average_to_the_mean():
     rng = np.random.default_rng(0)
     belief = learned()

@@ -7,6 +7,7 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.budgeted.information_gain import extend
+from bayescrowd.budgeted.policies import lookahead
 from bayescrowd.budgeted.policies.lookahead import expected_accuracy
 from bayescrowd.budgeted.space import FeatureSpace
 
@@ -41,6 +42,59 @@ def play(policy, informative=("f0", "f1"), seed=0, batch=1, right=0.9):
             is_right = rng.random() < share
             policy.tell(query, query.target if is_right else 1 - query.target)
     return asked
+
+
+def test_value_in_blocks_is_the_value(monkeypatch):
+    rng = np.random.default_rng(1)
+    joint = rng.dirichlet(np.ones(30)).reshape(3, 10)
+    channels = rng.dirichlet(np.ones(4), (5, 3))
+    whole = expected_accuracy(joint, channels)
+    monkeypatch.setattr(lookahead, "_BLOCK_CELLS", 4 * channels.size)  # blocks of 4, 4 and 2
+    np.testing.assert_allclose(expected_accuracy(joint, channels), whole, rtol=1e-12)
+
+
+def value(prior, channels):
+    """Worth of a set of features, from its full table."""
+    joint = prior[:, None]
+    for channel in channels:
+        joint = (joint[:, :, None] * channel[:, None]).reshape(len(prior), -1)
+    return joint.max(axis=0).sum() + 0.02 * (joint**2 / joint.sum(axis=0)).sum()
+
+
+def greedy_without(prior, mean, left_out, n):
+    chosen = []
+    while len(chosen) < min(n, len(mean) - len(left_out)):
+        rest = [f for f in range(len(mean)) if f not in (*chosen, *left_out)]
+        chosen.append(max(rest, key=lambda f: value(prior, mean[[*chosen, f]])))
+    return chosen
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5])
+def test_gains_are_as_defined(n_features):
+    policy = bc.BudgetedSelection(space(prior=[0.7, 0.3]), 60, n_features)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        query = policy.ask()
+        # features of different worth, so that no two sets tie
+        share = 0.9 - 0.08 * int(query.feature[1])
+        policy.tell(query, query.target if rng.random() < share else 1 - query.target)
+    core, state = policy.core, policy.state
+    prior, mean = core.problem.prior, state.belief.mean()
+    paths = core._paths(state)
+    chosen = paths.greedy(n_features)
+    assert chosen == greedy_without(prior, mean, [], n_features)
+    features = [0, 1, 2, 3, 4]
+    found = core._refresh(np.random.default_rng(7), state, np.zeros(5), paths, chosen, features, 6)
+    n_observations = (30 / n_features) * np.tile(prior, (5, 1))
+    futures = state.belief.imagine(np.random.default_rng(7), features, n_observations, 6)
+    for f in features:
+        best = greedy_without(prior, mean, [f], n_features)
+        others, value_now = mean[best[: n_features - 1]], value(prior, mean[best])
+        better = [
+            max(value_now, value(prior, [*others, channel])) for channel in (mean[f], *futures[f])
+        ]
+        # accuracies near 1, computed in another order
+        assert found[f] == pytest.approx(np.mean(better[1:]) - better[0], abs=1e-12)
 
 
 def test_buys_the_informative_features():
