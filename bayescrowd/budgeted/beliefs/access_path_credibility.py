@@ -70,7 +70,7 @@ N_ERRORS_ABOVE, N_ERRORS_BELOW = 3.0, 1.0
 FEWEST_STATES, MOST_STATES = 4, 512
 """Number of further states of each chain that are looked at first, and at most in all."""
 
-N_QUICK_STATES, QUICK_MARGIN = 4, 0.05
+N_QUICK_STATES, QUICK_MARGIN = 2, 0.05
 """Number of states for a quick no, and how far below what is required they must be."""
 
 N_STARTS = 4
@@ -128,7 +128,8 @@ def joint_credibility(
         stacked = Tables(*(np.concatenate(rows) for rows in zip(*kept, strict=True)))
         known, errors = _estimate(
             rng,
-            align(stacked, class_prior),
+            # the quick look at the first states may do with names that are not quite the best
+            align(stacked, class_prior, n_starts=N_STARTS if len(kept) > 1 else 1),
             class_prior,
             len(kept[0].conditional),
             epsilon=epsilon,
@@ -152,23 +153,26 @@ def _most_credible(
     Each state has most mass around its own mean, apart from its skewness: what chains disagree on
     lowers the credibility further. A few states suffice, with a margin for the others.
     """
-    few = Tables(*(rows[:: -(-len(rows) // N_QUICK_STATES)] for rows in states))
-    n_values = few.confusion.shape[-1]
+    every = len(states.conditional) // N_QUICK_STATES
     known = []
-    for rows, weights in zip(few, (class_prior, np.full(n_values, 1 / n_values)), strict=True):
-        table = rows.reshape(-1, n_values)
-        even = np.tile(weights, len(rows)) / len(rows)
+    for rows in states:
+        few = rows[::every]
+        weights = class_prior if rows is states.conditional else np.ones(few.shape[1])
+        even = np.tile(weights / (weights.sum() * len(few)), len(few))
+        table = few.reshape(-1, few.shape[-1])
         known.append(table_credibility(table, even, epsilon=epsilon, measure=measure))
-    conditional, confusion = (one + QUICK_MARGIN for one in known)
-    return Credibility(conditional, confusion, 0.0)
+    return Credibility(known[0] + QUICK_MARGIN, known[1] + QUICK_MARGIN, 0.0)
 
 
-def align(states: Tables, class_prior: Float[np.ndarray, " cls"]) -> Tables:
+def align(
+    states: Tables, class_prior: Float[np.ndarray, " cls"], *, n_starts: int = N_STARTS
+) -> Tables:
     """The same states with hidden values renamed such that the tables vary least between them.
 
     Args:
         states: concentrations of both tables, along a leading axis of states.
         class_prior: probability of each class.
+        n_starts: number of states that the search starts from, unless the first decides all names.
 
     Examples:
         >>> import numpy as np
@@ -186,10 +190,11 @@ def align(states: Tables, class_prior: Float[np.ndarray, " cls"]) -> Tables:
         ],
         axis=1,
     )
-    order, _, n_steps = _best_names(columns, 0)
-    if n_steps > 1:  # the first state does not decide all names
-        starts = np.linspace(0, len(columns), N_STARTS, endpoint=False, dtype=int)
-        order, _, _ = min((_best_names(columns, at) for at in starts), key=lambda found: found[1])
+    order, _, n_steps = first = _best_names(columns, 0)
+    if n_steps > 1 and n_starts > 1:
+        starts = np.linspace(0, len(columns), n_starts, endpoint=False, dtype=int)[1:]
+        others = [_best_names(columns, at) for at in starts]
+        order, _, _ = max([first, *others], key=lambda found: found[1])
     return Tables(
         np.take_along_axis(conditional, order[:, None, :], axis=2),
         np.take_along_axis(confusion, order[:, :, None], axis=1),
@@ -199,10 +204,10 @@ def align(states: Tables, class_prior: Float[np.ndarray, " cls"]) -> Tables:
 def _best_names(
     columns: Float[np.ndarray, "state row value"], start: int | np.integer
 ) -> tuple[Int[np.ndarray, "state value"], float, int]:
-    """Order of each state's values, its height (minus the overlap with the mean), and the steps.
+    """Order of each state's values, the square of the mean that follows, and the number of steps.
 
-    The squares of the columns are the same in every order. The variance is least where the square
-    of the mean is largest.
+    The squares of the columns are the same in every order: the variance is least where the square
+    of their mean is largest.
     """
     order = _nearest_order(columns, columns[start])
     n_steps, has_settled = 0, False
@@ -211,7 +216,7 @@ def _best_names(
         found = _nearest_order(columns, mean)
         has_settled = bool((found == order).all())
         order, n_steps = found, n_steps + 1
-    return order, -float((mean * mean).sum()), n_steps
+    return order, float((mean * mean).sum()), n_steps
 
 
 def _nearest_order(
@@ -331,10 +336,10 @@ def _is_enough(
     required: tuple[float, float] | None,
 ) -> bool:
     """Whether errors are small, or the comparison with what is required is clear without that."""
-    if errors.max() <= MOST_ERROR:
-        return True
-    if required is None:
-        return False
+    is_exact = errors <= MOST_ERROR
+    if required is None or is_exact.all():
+        return bool(is_exact.all())
     above = known - required
-    is_short = (above < -N_ERRORS_BELOW * errors).any()
-    return bool(is_short or (above > N_ERRORS_ABOVE * errors).all())
+    is_short = above < np.where(is_exact, 0, -N_ERRORS_BELOW * errors)
+    is_reached = above >= np.where(is_exact, 0, N_ERRORS_ABOVE * errors)
+    return bool(is_short.any() or is_reached.all())
