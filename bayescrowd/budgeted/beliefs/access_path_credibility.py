@@ -35,8 +35,9 @@ the next answer. Therefore it takes `N_ERRORS_ABOVE` standard errors to say yes 
 
 Incomplete Beta functions are those of Peizer and Pratt (1968, "A normal approximation for binomial,
 F, beta, and other common, related tail probabilities, I", Journal of the American Statistical
-Association 63, equation 2.24a), which take a thirtieth of the time. The mass of one parameter errs
-by at most .004, that of a table by about .001; concentrations below one are computed exactly.
+Association 63, equation 2.24a), which take a thirtieth of the time. They err by
+at most .005, where a concentration is near one, and the mass of a table by about .001. Where a
+concentration is below one, they are computed exactly.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice, permutations
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -67,17 +69,18 @@ MOST_ERROR = 0.008
 N_ERRORS_ABOVE, N_ERRORS_BELOW = 3.0, 1.0
 """Number of standard errors above and below what is required at which a comparison is decided."""
 
-FEWEST_STATES, MOST_STATES = 4, 512
+FEWEST_STATES, MOST_STATES = 8, 512
 """Number of further states of each chain that are looked at first, and at most in all."""
 
 N_QUICK_STATES, QUICK_MARGIN = 2, 0.05
 """Number of states for a quick no, and how far below what is required they must be."""
 
-N_STARTS = 4
-"""Number of states that the alignment starts from where it is not clear at once."""
+N_STARTS, MOST_SEARCHED = 16, 64
+"""Number of states that the search for names starts from, and of those that it looks at before it
+names all of them."""
 
 MOST_STEPS = 50
-"""Largest number of steps of the alignment."""
+"""Largest number of steps from each start."""
 
 MOST_PERMUTED = 5
 """Number of values up to which all renamings are tried at once, 120 of five values."""
@@ -128,14 +131,16 @@ def joint_credibility(
         stacked = Tables(*(np.concatenate(rows) for rows in zip(*kept, strict=True)))
         known, errors = _estimate(
             rng,
-            # the quick look at the first states may do with names that are not quite the best
-            align(stacked, class_prior, n_starts=N_STARTS if len(kept) > 1 else 1),
+            # a first look for a comparison may do with names that are not quite the best
+            align(stacked, class_prior, n_starts=1 if required and len(kept) == 1 else N_STARTS),
             class_prior,
             len(kept[0].conditional),
             epsilon=epsilon,
             measure=measure,
         )
-        if _is_enough(known, errors, required) or len(kept) > MOST_STATES:
+        # few states may have been named by chance; a comparison that is clear may do with them
+        is_first_look = len(kept) == 1 and required is None
+        if (_is_enough(known, errors, required) and not is_first_look) or len(kept) > MOST_STATES:
             break
         more = list(islice(states, FEWEST_STATES if len(kept) == 1 else len(kept)))
         if not more:
@@ -172,7 +177,7 @@ def align(
     Args:
         states: concentrations of both tables, along a leading axis of states.
         class_prior: probability of each class.
-        n_starts: number of states that the search starts from, unless the first decides all names.
+        n_starts: number of states that the search starts from.
 
     Examples:
         >>> import numpy as np
@@ -190,33 +195,51 @@ def align(
         ],
         axis=1,
     )
-    order, _, n_steps = first = _best_names(columns, 0)
-    if n_steps > 1 and n_starts > 1:
-        starts = np.linspace(0, len(columns), n_starts, endpoint=False, dtype=int)[1:]
-        others = [_best_names(columns, at) for at in starts]
-        order, _, _ = max([first, *others], key=lambda found: found[1])
+    found = _best_names(columns, columns[0])
+    if n_starts > 1:
+        few = columns[:: -(-len(columns) // MOST_SEARCHED)]
+        ends = [_best_names(few, start) for start in few[:: -(-len(few) // n_starts)]]
+        # the same names in another order have the same height
+        different = {round(names.height, 9): names.mean for names in ends}
+        others = [_best_names(columns, mean) for mean in different.values()]
+        found = max([found, *others], key=lambda names: names.height)
+    order = found.order
     return Tables(
         np.take_along_axis(conditional, order[:, None, :], axis=2),
         np.take_along_axis(confusion, order[:, :, None], axis=1),
     )
 
 
-def _best_names(
-    columns: Float[np.ndarray, "state row value"], start: int | np.integer
-) -> tuple[Int[np.ndarray, "state value"], float, int]:
-    """Order of each state's values, the square of the mean that follows, and the number of steps.
+class Names(NamedTuple):
+    """Names of the hidden values of some states."""
 
-    The squares of the columns are the same in every order: the variance is least where the square
-    of their mean is largest.
-    """
-    order = _nearest_order(columns, columns[start])
-    n_steps, has_settled = 0, False
-    while n_steps < MOST_STEPS and not has_settled:
+    order: Int[np.ndarray, "state value"]
+    """Order of each state's values."""
+    mean: Float[np.ndarray, "row value"]
+    """Mean of the columns in that order."""
+
+    @property
+    def height(self) -> float:
+        """The square of the mean.
+
+        The squares of the columns are the same in every order: the variance is least where this is
+        largest.
+        """
+        return float((self.mean * self.mean).sum())
+
+
+def _best_names(
+    columns: Float[np.ndarray, "state row value"], mean: Float[np.ndarray, "row value"]
+) -> Names:
+    """Names and their mean by turns, from a mean to begin with."""
+    order = _nearest_order(columns, mean)
+    for _ in range(MOST_STEPS):
         mean = np.take_along_axis(columns, order[:, None, :], axis=2).mean(axis=0)
         found = _nearest_order(columns, mean)
-        has_settled = bool((found == order).all())
-        order, n_steps = found, n_steps + 1
-    return order, float((mean * mean).sum()), n_steps
+        if (found == order).all():
+            break
+        order = found
+    return Names(order, mean)
 
 
 def _nearest_order(
