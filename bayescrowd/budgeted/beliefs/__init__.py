@@ -5,5 +5,6 @@
 * `label_multisets`: probabilities of the labels of one observation, whatever their order.
 * `shrinkage`: a prior that learns how much the classes differ; `noisy_shrinkage`: the same with
   several noisy labels per observation.
-* `credibility`: how well a feature's parameters are known.
+* `credibility`: how well the parameters of a feature are known; `access_path_credibility`: the same
+  where values are hidden; `credibility_thresholds`: how credible a feature must be.
 """

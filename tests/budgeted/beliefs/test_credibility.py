@@ -1,19 +1,19 @@
-"""Credibility: equation 1 by integration, its thresholds, and the other measures."""
+"""Credibility: equation 1 by integration, the other measures, and all of them from draws."""
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from bayescrowd.budgeted.beliefs.credibility import (
-    delta_of,
-    least_credibility,
+    batch_error,
+    draws_credibility,
     table_credibility,
-    thresholds,
 )
-from bayescrowd.budgeted.space import FeatureSpace
 
 ROWS = np.array([[3.0, 2.0, 5.0], [1.0, 1.0, 12.0]])
 WEIGHTS = np.array([0.7, 0.3])
+
+every_measure = pytest.mark.parametrize("measure", ["interval", "variance", "hdi"])
 
 
 def test_equation_1_by_integration():
@@ -45,15 +45,7 @@ def test_variance_by_hand_and_hdi_by_search():
     assert found == pytest.approx(1 - width, abs=1e-6)
 
 
-def test_of_several_tables_the_least_credible_counts():
-    by_worker = np.array([[30.0, 10.0], [8.0, 2.0]])
-    known = table_credibility(ROWS, WEIGHTS), table_credibility(by_worker, np.array([0.5, 0.5]))
-    for tables, expected in (([ROWS], known[0]), ([ROWS, by_worker], min(known))):
-        found = least_credibility(tables, WEIGHTS, epsilon=0.05, measure="interval")
-        assert found == expected
-
-
-@pytest.mark.parametrize("measure", ["interval", "variance", "hdi"])
+@every_measure
 def test_rises_with_the_number_of_answers(measure):
     known = [table_credibility(n * ROWS, WEIGHTS, measure=measure) for n in (1, 2, 4, 50, 1000)]
     assert (np.diff(known) > 0).all()
@@ -61,28 +53,52 @@ def test_rises_with_the_number_of_answers(measure):
     assert known[-1] <= 1
 
 
-def space(**features):
-    return FeatureSpace(classes=["a", "b"], features=features, prior=[0.8, 0.2])
+# From draws
 
 
-def test_thresholds_are_the_credibility_at_b_over_n_and_b_over_k():
-    both = space(x=[0, 1], y=[0, 1, 2, 3])
-    limits = thresholds(both, budget=80, n_features=1)
-    for f, width in enumerate((2, 4)):
-        for n, found in ((40, limits.lower), (80, limits.upper)):
-            rows = 1 + n * np.array([[0.8], [0.2]]) / width * np.ones(width)
-            assert found[f] == pytest.approx(1 - table_credibility(rows, both.class_prior))
-    assert (limits.upper < limits.lower).all()
+def draws_of_rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.dirichlet(row, size=n) for row in ROWS], axis=1)
 
 
-def test_queries_of_several_labels_buy_fewer_observations():
-    one = thresholds(space(x=[0, 1]), budget=20, n_features=1)
-    five = thresholds(space(x=[0, 1]), budget=100, n_features=1, labels_per_query=5)
-    np.testing.assert_allclose(one, five)
+def test_draws_by_hand():
+    # means .5: two of four draws are within .1 of it; variances with three degrees
+    first = np.array([0.2, 0.45, 0.55, 0.8])
+    draws = np.stack([first, 1 - first], axis=1)[:, None, :]
+    assert draws_credibility(draws, np.ones(1), epsilon=0.1).value == 0.5
+    found = draws_credibility(draws, np.ones(1), measure="variance")
+    assert found.value == pytest.approx(1 - 4 * (2 * 0.3**2 + 2 * 0.05**2) / 3)
+    assert batch_error(np.array([1.0, 3.0, 2.0, 6.0]), 2) == pytest.approx(1)  # of 2 and 4
 
 
-def test_rules_for_delta():
-    limits = thresholds(space(x=[0, 1], y=[0, 1, 2]), budget=60, n_features=1)
-    np.testing.assert_allclose(delta_of("midpoint", limits), (limits.lower + limits.upper) / 2)
-    assert (delta_of("printed", limits) < 0).all()  # hence nothing is ever credible
-    assert delta_of(0.25, limits).tolist() == [0.25, 0.25]
+@every_measure
+def test_agrees_with_the_closed_form_to_its_own_error(measure):
+    expected = table_credibility(ROWS, WEIGHTS, measure=measure)
+    found = draws_credibility(draws_of_rows(40_000), WEIGHTS, measure=measure)
+    # the narrowest interval of a sample is slightly too narrow: by less than .002 of 40,000 draws
+    assert abs(found.value - expected) < 4 * found.error + 0.002 * (measure == "hdi")
+    assert found.error < 0.002
+
+
+@every_measure
+def test_the_error_is_the_spread_over_repeated_samples(measure):
+    found = [
+        draws_credibility(draws_of_rows(1_000, s), WEIGHTS, measure=measure) for s in range(60)
+    ]
+    spread = np.std([one.value for one in found], ddof=1)
+    # 60 samples know their spread to 1 / sqrt(118), 9 %; four times that
+    assert np.mean([one.error for one in found]) == pytest.approx(spread, rel=0.37)
+
+
+def test_correlated_draws_have_a_larger_error():
+    rng = np.random.default_rng(0)
+    few = rng.beta(3, 7, size=200)
+    draws = np.repeat(np.stack([few, 1 - few], axis=1)[:, None], 20, axis=0)
+    held, free = (draws_credibility(d, np.ones(1)).error for d in (draws, rng.permutation(draws)))
+    # repeats of 20 leave 200 draws of 4,000: the error is sqrt(20) = 4.5 times as large
+    assert 3 < held / free < 6
+
+
+def test_too_few_draws_are_refused():
+    with pytest.raises(ValueError, match="3 draws: expected at least 4"):
+        draws_credibility(draws_of_rows(3), WEIGHTS)
