@@ -6,12 +6,16 @@ Given a confusion matrix per worker, labels have the density of A. P. Dawid and 
 the probability that worker k answers l to an item of class j.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bayescrowd.models._summed_out import SummedOut
 
 __all__ = [
     "Labels",
@@ -19,17 +23,21 @@ __all__ = [
     "log_joint_of_labels",
     "mean_accuracy",
     "row_concentration",
+    "sample_labels",
 ]
 
 
 class Labels(NamedTuple):
-    """Observed labels, one entry per label; an item nobody labelled has no entry."""
+    """Observed labels, one entry per label; an item nobody labelled has no entry.
+
+    In the models' `model`, a `label` of None stands for labels to be predicted.
+    """
 
     item: Int[Array, " label"]
     """Index of the item, 0..n_items-1."""
     worker: Int[Array, " label"]
     """Index of the worker, 0..n_workers-1."""
-    label: Int[Array, " label"]
+    label: Int[Array, " label"] | Any
     """Class that the worker chose, 0..n_classes-1."""
 
 
@@ -48,6 +56,36 @@ def log_joint_of_labels(
     log_answer = jnp.log(confusion)[labels.worker, :, labels.label]
     log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
     return jnp.log(prevalence) + log_answers
+
+
+def sample_labels(
+    log_joint: Callable[..., Float[Array, "item cls"]],
+    simulate: Callable[..., Any],
+    params: Any,
+    labels: Labels,
+    *,
+    n_items: int,
+) -> None:
+    """State the labels as the observed site ``labels``, one term per item, in the plate ``item``.
+
+    Args:
+        log_joint: the model's `label_log_joint`.
+        simulate: the model's `simulate_labels`.
+        params: the model's `Params`.
+        labels: the observed labels, or who labels what if `labels.label` is None.
+        n_items: number of items.
+    """
+    of_labels = SummedOut(
+        log_joint,
+        simulate,
+        params,
+        labels,
+        item=labels.item,
+        n_items=n_items,
+        last=len(params.prevalence) - 1,
+    )
+    with numpyro.plate("item", n_items, dim=-1):
+        numpyro.sample("labels", of_labels, obs=labels.label)
 
 
 def draw_labels(

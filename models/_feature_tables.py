@@ -9,7 +9,7 @@ feature selection under budget constraints in crowdsourcing", HCOMP: ``theta_y``
 of the classes, ``theta_yi`` the table ``conditional`` of the values given the class.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -19,6 +19,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from bayescrowd.models._summed_out import SummedOut
+
 __all__ = [
     "block",
     "by_width",
@@ -27,6 +29,7 @@ __all__ = [
     "log_joint_of_readings",
     "log_probability",
     "sample_conditional",
+    "sample_observations",
     "table",
     "uniform_concentration",
     "value_mask",
@@ -113,6 +116,50 @@ def conditional_sites(
     }
 
 
+def sample_observations(
+    log_joint: Callable[..., Float[Array, "item cls"]],
+    simulate: Callable[..., Any],
+    params: Any,
+    observations: Any,
+    *,
+    item: Int[Array, " label"],
+    last: Int[Array, " label"],
+    n_items: int,
+) -> None:
+    """State what is known of the items, one term per item, in the plate ``item``.
+
+    The site ``target`` has the known classes, and the site ``labels`` the values or labels given
+    them, with the unknown classes summed out.
+
+    Args:
+        log_joint: the model's `label_log_joint`.
+        simulate: the model's `simulate_labels`.
+        params: the model's `Params`.
+        observations: the model's `Observations`; None for the target or the last field stands for
+            what is to be predicted.
+        item: index of each label's item.
+        last: largest possible value of each label.
+        n_items: number of items.
+    """
+    classes = dist.Categorical(logits=jnp.log(params.prevalence))
+    if observations.target is not None:
+        # a class that is not known, -1, has no density of its own
+        classes = classes.mask(observations.target >= 0)
+    with numpyro.plate("item", n_items, dim=-1):
+        target = numpyro.sample("target", classes, obs=observations.target)
+        of_labels = SummedOut(
+            log_joint,
+            simulate,
+            params,
+            observations._replace(target=target),
+            item=item,
+            n_items=n_items,
+            last=last,
+            log_given=classes.log_prob(target),
+        )
+        numpyro.sample("labels", of_labels, obs=observations[-1])
+
+
 def log_joint_of_readings(
     prevalence: Float[Array, " cls"],
     log_reading: Float[Array, "reading cls"],
@@ -144,9 +191,12 @@ def draw_values(
     feature: Int[Array, " reading"],
     *,
     n_items: int,
+    target: Int[Array, " item"] | None,
 ) -> tuple[Int[Array, " item"], Int[Array, " reading"]]:
-    """Draw the class of each item, then the value of each pair of an item and a feature."""
+    """Draw the classes that are not known, then the value of each pair of an item and a feature."""
     key_truth, key_value = jax.random.split(rng_key)
     truth = jax.random.categorical(key_truth, jnp.log(prevalence), shape=(n_items,))
+    if target is not None:
+        truth = jnp.where(target >= 0, target, truth)
     value = jax.random.categorical(key_value, jnp.log(conditional)[feature, truth[item]])
     return truth, value

@@ -25,7 +25,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import sigmoid, softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
@@ -35,6 +34,7 @@ from bayescrowd.models._crowd_labels import (
     draw_labels,
     log_joint_of_labels,
     mean_accuracy,
+    sample_labels,
 )
 from bayescrowd.models._facts import Facts
 
@@ -120,11 +120,11 @@ def model(
     """State the joint density of the parameters and the labels, true classes summed out.
 
     Plates: ``prevalence``, ``spread`` and ``strength``; ``easiness`` and ``mistaken`` in the plate
-    ``cls``, the true class; ``ability`` in the plate ``worker``; ``confusion`` in both; the labels'
-    marginal density, one term per item, in the plate ``item``.
+    ``cls``, the true class; ``ability`` in the plate ``worker``; ``confusion`` in both; the
+    observed ``labels``, one term per item, in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -144,9 +144,7 @@ def model(
     with workers, classes:
         confusion = numpyro.sample("confusion", dist.Dirichlet(concentration))
     params = Params(prevalence, easiness, spread, ability, mistaken, strength, confusion)
-    with numpyro.plate("item", n_items, dim=-1):
-        log_joint = label_log_joint(params, labels, n_items=n_items)
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(label_log_joint, simulate_labels, params, labels, n_items=n_items)
 
 
 @validate_arguments

@@ -28,7 +28,7 @@ Features may differ in their number of values. Tables hold zeros beyond a featur
 are stated by one site per number of values, as in `naive_bayes`.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,9 +64,12 @@ __all__ = [
 
 
 class Observations(NamedTuple):
-    """What is known: classes of items, and workers' labels of readings of their features."""
+    """What is known: classes of items, and workers' labels of readings of their features.
 
-    target: Int[Array, " item"]
+    In `model`, a `target` or `label` of None stands for what is to be predicted.
+    """
+
+    target: Int[Array, " item"] | Any
     """Class of each item, 0..n_classes-1, or -1 where it is not known."""
     item: Int[Array, " reading"]
     """Index of the reading's item, 0..n_items-1."""
@@ -76,7 +79,7 @@ class Observations(NamedTuple):
     """Index of the reading that the label is about."""
     group: Int[Array, " label"]
     """Group of the worker who gave it, 0..n_groups-1."""
-    label: Int[Array, " label"]
+    label: Int[Array, " label"] | Any
     """Value that the worker chose, 0..n_values[feature]-1."""
 
 
@@ -136,11 +139,12 @@ def model(
     Plates: ``prevalence``; for each number of values v, ``conditional_v`` in the plates
     ``feature_v`` and ``cls``, and ``confusion_v`` in the plates ``feature_v``, ``group`` and
     ``value_v``, the true value; all of them together in ``conditional`` and ``confusion``; the
-    labels' density, values and unknown classes summed out, one term per item, in the plate
-    ``item``.
+    observed classes in ``target`` and labels in ``labels``, values and unknown classes summed out,
+    one term per item, in the plate ``item``.
 
     Args:
-        observations: classes, readings and labels.
+        observations: classes, readings and labels. With a `target` or `label` of None, these are
+            drawn in prediction.
         n_items: number of items, including those without a reading.
         n_groups: number of groups of workers; 1 shares the confusion matrices of a feature.
         n_classes: number of classes, at least 2.
@@ -153,9 +157,15 @@ def model(
         _sample_conditional(prior, n_classes=n_classes, n_values=n_values),
         _sample_confusion(prior, n_groups=n_groups, n_values=n_values),
     )
-    log_joint = label_log_joint(params, observations, n_items=n_items)
-    with numpyro.plate("item", n_items, dim=-1):
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    _feature_tables.sample_observations(
+        label_log_joint,
+        simulate_labels,
+        params,
+        observations,
+        item=observations.item[observations.reading],
+        last=jnp.array(n_values)[observations.feature[observations.reading]] - 1,
+        n_items=n_items,
+    )
 
 
 @validate_arguments
@@ -279,11 +289,21 @@ def simulate_labels(
     group: Int[Array, " label"],
     *,
     n_items: Count,
+    target: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw classes, values and labels given the parameters (see `simulate`)."""
+    """Draw classes, values and labels given the parameters (see `simulate`).
+
+    Classes that `target` knows are kept; it is -1 where a class is to be drawn.
+    """
     key_value, key_label = jax.random.split(rng_key)
     truth, value = _feature_tables.draw_values(
-        key_value, params.prevalence, params.conditional, item, feature, n_items=n_items
+        key_value,
+        params.prevalence,
+        params.conditional,
+        item,
+        feature,
+        n_items=n_items,
+        target=target,
     )
     log_answer = jnp.log(params.confusion)[feature[reading], group, value[reading]]
     label = jax.random.categorical(key_label, log_answer)

@@ -21,7 +21,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
@@ -32,6 +31,7 @@ from bayescrowd.models._crowd_labels import (
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
+    sample_labels,
 )
 from bayescrowd.models._facts import Facts
 
@@ -98,11 +98,11 @@ def model(
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
 
-    Plates: ``prevalence``; ``confusion`` in the plates ``worker`` and ``cls``, the true class;
-    the labels' marginal density, one term per item, in the plate ``item``.
+    Plates: ``prevalence``; ``confusion`` in the plates ``worker`` and ``cls``, the true class; the
+    observed ``labels``, one term per item, in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -111,9 +111,9 @@ def model(
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         confusion = numpyro.sample("confusion", _confusion_prior(prior, n_classes))
-    log_joint = label_log_joint(Params(prevalence, confusion), labels, n_items=n_items)
-    with numpyro.plate("item", n_items, dim=-1):
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(
+        label_log_joint, simulate_labels, Params(prevalence, confusion), labels, n_items=n_items
+    )
 
 
 @validate_arguments

@@ -34,7 +34,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
@@ -45,6 +44,7 @@ from bayescrowd.models._crowd_labels import (
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
+    sample_labels,
 )
 from bayescrowd.models._facts import Facts
 
@@ -121,11 +121,11 @@ def model(
     """State the joint density of the parameters and the labels, true classes summed out.
 
     Plates: ``prevalence``; ``crowd`` and ``strength`` in the plate ``cls``, the true class;
-    ``confusion`` in the plates ``worker`` and ``cls``; the labels' marginal density, one term per
-    item, in the plate ``item``.
+    ``confusion`` in the plates ``worker`` and ``cls``; the observed ``labels``, one term per item,
+    in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -140,9 +140,7 @@ def model(
     with workers, classes:
         confusion = numpyro.sample("confusion", _confusion_prior(crowd, strength))
     params = Params(prevalence, crowd, strength, confusion)
-    with numpyro.plate("item", n_items, dim=-1):
-        log_joint = label_log_joint(params, labels, n_items=n_items)
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(label_log_joint, simulate_labels, params, labels, n_items=n_items)
 
 
 @validate_arguments

@@ -28,13 +28,12 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import log_sigmoid, softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import expit
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models._crowd_labels import Labels
+from bayescrowd.models._crowd_labels import Labels, sample_labels
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -104,10 +103,10 @@ def model(
     """State the joint density of the parameters and the labels, true classes summed out.
 
     Plates: ``prevalence``; ``ability`` in the plate ``worker``; ``log_easiness`` in the plate
-    ``item``, and with it the labels' marginal density, one term per item.
+    ``item``, and so are the observed ``labels``, one term per item.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -118,9 +117,8 @@ def model(
         ability = numpyro.sample("ability", _ability_prior(prior))
     with numpyro.plate("item", n_items, dim=-1):
         log_easiness = numpyro.sample("log_easiness", _log_easiness_prior(prior))
-        params = Params(prevalence, ability, log_easiness)
-        log_joint = label_log_joint(params, labels, n_items=n_items)
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    params = Params(prevalence, ability, log_easiness)
+    sample_labels(label_log_joint, simulate_labels, params, labels, n_items=n_items)
 
 
 @validate_arguments

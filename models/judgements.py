@@ -22,7 +22,7 @@ are meant for attributes and targets in units of their own standard deviation.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Positive, validate_arguments
 from bayescrowd.models._facts import Facts
+from bayescrowd.models._summed_out import SummedOut
 
 __all__ = [
     "DEGREES",
@@ -55,15 +56,18 @@ DEGREES = 2.0
 
 
 class Observations(NamedTuple):
-    """What is known: each item's target and the workers' judgements."""
+    """What is known: each item's target and the workers' judgements.
 
-    target: Float[Array, " item"]
+    In `model`, a `target` or `value` of None stands for what is to be predicted.
+    """
+
+    target: Float[Array, " item"] | Any
     """Target of each item."""
     item: Int[Array, " judgement"]
     """Index of the item, 0..n_items-1."""
     attribute: Int[Array, " judgement"]
     """Index of the attribute, 0..n_attributes-1; an item may have several judgements of it."""
-    value: Float[Array, " judgement"]
+    value: Float[Array, " judgement"] | Any
     """The judgement."""
 
 
@@ -127,11 +131,12 @@ def model(
 
     Plates: ``scale``, ``internal_variance`` and ``coefficient`` in the plate ``attribute``;
     ``mean`` in the plate ``joint``, the attributes with the target last; ``precision``,
-    ``coefficient_variance`` and ``residual_variance``; the density of the judgements and the
-    target, one term per item, in the plate ``item``.
+    ``coefficient_variance`` and ``residual_variance``; the observed targets in ``target`` and
+    judgements in ``labels``, one term per item, in the plate ``item``.
 
     Args:
-        observations: targets and judgements.
+        observations: targets and judgements. With a `target` or `value` of None, these are drawn
+            in prediction.
         n_items: number of items, including those without a judgement.
         n_attributes: number of attributes, including those without a judgement.
         prior: scales of the priors.
@@ -155,9 +160,20 @@ def model(
         coefficient,
         residual_variance,
     )
-    log_joint = label_log_joint(params, observations, n_items=n_items)
+    of_target = dist.Normal(mean[-1], jnp.sqrt(joint_covariance(params)[-1, -1]))
     with numpyro.plate("item", n_items, dim=-1):
-        numpyro.factor("labels", log_joint)
+        target = numpyro.sample("target", of_target, obs=observations.target)
+        of_labels = SummedOut(
+            label_log_joint,
+            simulate_labels,
+            params,
+            observations._replace(target=target),
+            item=observations.item,
+            n_items=n_items,
+            last=None,
+            log_given=of_target.log_prob(target),
+        )
+        numpyro.sample("labels", of_labels, obs=observations.value)
 
 
 @validate_arguments
@@ -247,11 +263,19 @@ def simulate_labels(
     attribute: Int[Array, " judgement"],
     *,
     n_items: Count,
+    target: Float[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw values, targets and judgements given the parameters (see `simulate`)."""
+    """Draw values, targets and judgements given the parameters (see `simulate`).
+
+    Given a target, the values are drawn from their normal distribution given the target: those of
+    an item with another target, moved along the regression on it (Matheron's rule).
+    """
     key_truth, key_noise = jax.random.split(rng_key)
-    between = dist.MultivariateNormal(params.mean, joint_covariance(params))
-    truth = between.sample(key_truth, (n_items,))
+    covariance = joint_covariance(params)
+    truth = dist.MultivariateNormal(params.mean, covariance).sample(key_truth, (n_items,))
+    if target is not None:
+        slope = covariance[-1] / covariance[-1, -1]
+        truth = truth + (target - truth[:, -1])[:, None] * slope
     spread = jnp.sqrt(params.internal_variance)[attribute]
     value = truth[item, attribute] + spread * jax.random.normal(key_noise, item.shape)
     return Simulation(params, truth, Observations(truth[:, -1], item, attribute, value))

@@ -29,7 +29,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
@@ -37,6 +36,7 @@ from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
     log_joint_of_labels,
+    sample_labels,
 )
 from bayescrowd.models._facts import Facts
 
@@ -111,11 +111,11 @@ def model(
 ) -> None:
     """State the joint density of the parameters and the labels, classes and coins summed out.
 
-    Plates: ``prevalence``; ``competence`` and ``strategy`` in the plate ``worker``; the labels'
-    marginal density, one term per item, in the plate ``item``.
+    Plates: ``prevalence``; ``competence`` and ``strategy`` in the plate ``worker``; the observed
+    ``labels``, one term per item, in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -125,9 +125,13 @@ def model(
     with numpyro.plate("worker", n_workers, dim=-1):
         competence = numpyro.sample("competence", _competence_prior(prior))
         strategy = numpyro.sample("strategy", _strategy_prior(prior, n_classes))
-    log_joint = label_log_joint(Params(prevalence, competence, strategy), labels, n_items=n_items)
-    with numpyro.plate("item", n_items, dim=-1):
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(
+        label_log_joint,
+        simulate_labels,
+        Params(prevalence, competence, strategy),
+        labels,
+        n_items=n_items,
+    )
 
 
 @validate_arguments

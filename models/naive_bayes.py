@@ -18,14 +18,13 @@ Where no class is known, the density is the same under every renaming of the cla
 components have no names, and nothing here breaks that symmetry.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
@@ -50,15 +49,18 @@ __all__ = [
 
 
 class Observations(NamedTuple):
-    """What is known: classes of items and, one entry per reading, values of their features."""
+    """What is known: classes of items and, one entry per reading, values of their features.
 
-    target: Int[Array, " item"]
+    In `model`, a `target` or `value` of None stands for what is to be predicted.
+    """
+
+    target: Int[Array, " item"] | Any
     """Class of each item, 0..n_classes-1, or -1 where it is not known."""
     item: Int[Array, " reading"]
     """Index of the item, 0..n_items-1."""
     feature: Int[Array, " reading"]
     """Index of the feature; each feature of an item has at most one reading."""
-    value: Int[Array, " reading"]
+    value: Int[Array, " reading"] | Any
     """Value of the feature, 0..n_values[feature]-1."""
 
 
@@ -107,11 +109,13 @@ def model(
     """State the joint density of the parameters and all that is known.
 
     Plates: ``prevalence``; for each number of values v, ``conditional_v`` in the plates
-    ``feature_v`` and ``cls``, all of them together in ``conditional``; the observations' density,
-    unknown classes summed out, one term per item, in the plate ``item``.
+    ``feature_v`` and ``cls``, all of them together in ``conditional``; the observed classes in
+    ``target`` and values in ``labels``, unknown classes summed out, one term per item, in the plate
+    ``item``.
 
     Args:
-        observations: classes and readings.
+        observations: classes and readings. With a `target` or `value` of None, these are drawn in
+            prediction.
         n_items: number of items, including those without a reading.
         n_classes: number of classes, at least 2.
         n_values: number of values of each feature, at least 1.
@@ -120,10 +124,15 @@ def model(
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
     conditional = _feature_tables.sample_conditional(concentration, n_values=n_values)
-    params = Params(prevalence, conditional)
-    log_joint = label_log_joint(params, observations, n_items=n_items)
-    with numpyro.plate("item", n_items, dim=-1):
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    _feature_tables.sample_observations(
+        label_log_joint,
+        simulate_labels,
+        Params(prevalence, conditional),
+        observations,
+        item=observations.item,
+        last=jnp.array(n_values)[observations.feature] - 1,
+        n_items=n_items,
+    )
 
 
 @validate_arguments
@@ -194,10 +203,20 @@ def simulate_labels(
     feature: Int[Array, " reading"],
     *,
     n_items: Count,
+    target: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw classes and values given the parameters (see `simulate`)."""
+    """Draw classes and values given the parameters (see `simulate`).
+
+    Classes that `target` knows are kept; it is -1 where a class is to be drawn.
+    """
     truth, value = _feature_tables.draw_values(
-        rng_key, params.prevalence, params.conditional, item, feature, n_items=n_items
+        rng_key,
+        params.prevalence,
+        params.conditional,
+        item,
+        feature,
+        n_items=n_items,
+        target=target,
     )
     observations = Observations(target=truth, item=item, feature=feature, value=value)
     return Simulation(params=params, truth=truth, observations=observations)

@@ -24,7 +24,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
@@ -33,6 +32,7 @@ from bayescrowd.models._crowd_labels import (
     Labels,
     draw_labels,
     log_joint_of_labels,
+    sample_labels,
 )
 from bayescrowd.models._facts import Facts
 
@@ -99,11 +99,11 @@ def model(
 ) -> None:
     """State the joint density of the parameters and the labels, true classes summed out.
 
-    Plates: ``prevalence``; ``accuracy`` in the plate ``worker``; the labels' marginal density,
-    one term per item, in the plate ``item``.
+    Plates: ``prevalence``; ``accuracy`` in the plate ``worker``; the observed ``labels``, one term
+    per item, in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -112,9 +112,9 @@ def model(
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         accuracy = numpyro.sample("accuracy", _accuracy_prior(prior))
-    log_joint = label_log_joint(Params(prevalence, accuracy), labels, n_items=n_items)
-    with numpyro.plate("item", n_items, dim=-1):
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(
+        label_log_joint, simulate_labels, Params(prevalence, accuracy), labels, n_items=n_items
+    )
 
 
 @validate_arguments

@@ -43,7 +43,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
-from bayescrowd.models._crowd_labels import Labels, log_joint_of_labels, row_concentration
+from bayescrowd.models._crowd_labels import (
+    Labels,
+    log_joint_of_labels,
+    row_concentration,
+    sample_labels,
+)
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -132,10 +137,10 @@ def model(
 
     Plates: ``prevalence``; ``weight`` and ``shared`` in the plates ``cls``, the true class, and
     ``subtype``; ``confusion`` in the plates ``worker`` and ``cls``; ``subtype_confusion`` in all
-    three; the labels' marginal density, one term per item, in the plate ``item``.
+    three; the observed ``labels``, one term per item, in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -153,9 +158,7 @@ def model(
     with numpyro.plate("worker", n_workers, dim=-3), classes, subtypes:
         subtype_confusion = numpyro.sample("subtype_confusion", dist.Dirichlet(rows))
     params = Params(prevalence, weight, shared, confusion, subtype_confusion)
-    with numpyro.plate("item", n_items, dim=-1):
-        log_joint = label_log_joint(params, labels, n_items=n_items)
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(label_log_joint, simulate_labels, params, labels, n_items=n_items)
 
 
 @validate_arguments

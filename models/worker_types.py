@@ -11,14 +11,13 @@ spammers, careless workers and experts are told apart after few labels. The esti
 model is `bayescrowd.WorkerTypes`; the community models of Venanzi et al. (2014), "Community-based
 Bayesian aggregation models for crowdsourcing", WWW, have normal logits in place of Dirichlet rows.
 
-The types are summed out: the density of a worker's rows is a mixture. It is stated as a factor on
-rows that would otherwise scatter around the mean type, so that they keep one axis per plate. Types
-are exchangeable, and chains may number them differently; the workers' rows and the labels do not
-depend on their numbers. A type's row is expected to be right more often than wrong, which breaks
-the symmetry of the true classes.
+The types are summed out: the density of a worker's rows is a mixture, `TypedRows`. Types are
+exchangeable, and chains may number them differently; the workers' rows and the labels do not depend
+on their numbers. A type's row is expected to be right more often than wrong, which breaks the
+symmetry of the true classes.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +27,8 @@ import numpyro.distributions as dist
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from numpyro.distributions import constraints
+from numpyro.distributions.util import validate_sample
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
 from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
@@ -37,6 +38,7 @@ from bayescrowd.models._crowd_labels import (
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
+    sample_labels,
 )
 from bayescrowd.models._facts import Facts
 
@@ -46,6 +48,7 @@ __all__ = [
     "Params",
     "Prior",
     "Simulation",
+    "TypedRows",
     "confusion_concentration",
     "label_log_joint",
     "label_posterior",
@@ -89,6 +92,58 @@ class Prior(NamedTuple):
     """Pseudo-labels that a type is worth in each row of a worker (s)."""
 
 
+class TypedRows(dist.Distribution):
+    """A worker's rows, one per true class, the worker's type summed out.
+
+    The rows are a batch, so that they keep one axis per plate. They depend on each other through
+    the type: the density of each row is its density given the rows before it, and the densities of
+    a worker's rows add up to that of the mixture.
+
+    Args:
+        share: probability of each type.
+        concentration: Dirichlet concentrations of the rows of a worker of each type.
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {
+        "share": constraints.simplex,
+        "concentration": constraints.independent(constraints.positive, 3),
+    }
+    support = constraints.simplex
+
+    def __init__(
+        self,
+        share: Float[Array, " type"],
+        concentration: Float[Array, "type cls observed"],
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.share, self.concentration = share, concentration
+        _, *rows, observed = concentration.shape
+        super().__init__(tuple(rows), (observed,), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Float[Array, "cls observed"]:
+        """The types' mean rows, averaged over the types."""
+        total = self.concentration.sum(axis=-1, keepdims=True)
+        return jnp.tensordot(self.share, self.concentration / total, axes=1)
+
+    def sample(
+        self, key: PRNGKeyArray | None, sample_shape: tuple[int, ...] = ()
+    ) -> Float[Array, "*draw cls observed"]:
+        """Draw a type, then all rows of a worker of this type."""
+        assert key is not None
+        key_type, key_rows = jax.random.split(key)
+        member = jax.random.categorical(key_type, jnp.log(self.share), shape=sample_shape)
+        return dist.Dirichlet(self.concentration[member]).sample(key_rows)
+
+    @validate_sample  # type: ignore[untyped-decorator]
+    def log_prob(self, value: Any, intermediates: Any = None) -> Float[Array, "*draw cls"]:
+        """Log density of each row given the rows before it."""
+        of_type = dist.Dirichlet(self.concentration).log_prob(value[..., None, :, :])
+        so_far = jnp.cumsum(of_type, axis=-1) + jnp.log(self.share)[:, None]
+        return jnp.diff(logsumexp(so_far, axis=-2), axis=-1, prepend=0.0)
+
+
 class Simulation(NamedTuple):
     """A crowd drawn from the model."""
 
@@ -112,11 +167,11 @@ def model(
     """State the joint density of the parameters and the labels, types and true classes summed out.
 
     Plates: ``prevalence``; ``weight`` in the plate ``type``; ``types`` in the plates ``type`` and
-    ``cls``, the true class; ``confusion`` in the plates ``worker`` and ``cls``, with the factor
-    ``membership``; the labels' marginal density, one term per item, in the plate ``item``.
+    ``cls``, the true class; ``confusion`` in the plates ``worker`` and ``cls``; the observed
+    ``labels``, one term per item, in the plate ``item``.
 
     Args:
-        labels: the observed labels.
+        labels: the observed labels; with a `label` of None they are drawn in prediction.
         n_items: number of items, including those without a label.
         n_workers: number of workers, including those without a label.
         n_classes: number of classes, at least 2, including those that nobody chose.
@@ -129,14 +184,10 @@ def model(
     with numpyro.plate("type", N_TYPES, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         types = numpyro.sample("types", _types_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
-        around = _around_mean_type(prior, n_classes)
-        confusion = numpyro.sample("confusion", around)
-    by_type = _confusion_prior(share, types, prior).log_prob(confusion)
-    numpyro.factor("membership", by_type.sum() - around.log_prob(confusion).sum())
+        of_types = TypedRows(share, confusion_concentration(types, prior))
+        confusion = numpyro.sample("confusion", of_types)
     params = Params(prevalence, weight, types, confusion)
-    with numpyro.plate("item", n_items, dim=-1):
-        log_joint = label_log_joint(params, labels, n_items=n_items)
-        numpyro.factor("labels", logsumexp(log_joint, axis=-1))
+    sample_labels(label_log_joint, simulate_labels, params, labels, n_items=n_items)
 
 
 @validate_arguments
@@ -264,18 +315,6 @@ def _type_concentration(prior: Prior, n_classes: int) -> Float[Array, "cls cls"]
 
 def _types_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(_type_concentration(prior, n_classes))
-
-
-def _around_mean_type(prior: Prior, n_classes: int) -> dist.Dirichlet:
-    """Rows around the prior mean of a type; the factor `membership` divides by their density."""
-    return dist.Dirichlet(row_concentration(prior.strength, prior.accuracy, n_classes))
-
-
-def _confusion_prior(
-    share: Float[Array, " type"], types: Float[Array, "type cls cls"], prior: Prior
-) -> dist.MixtureSameFamily:
-    rows = dist.Dirichlet(confusion_concentration(types, prior)).to_event(1)
-    return dist.MixtureSameFamily(dist.Categorical(share), rows)
 
 
 FACTS = Facts(

@@ -7,7 +7,7 @@ How the parts fit together, from the bottom up:
   P(outcome | class) out, as a draw from the posterior or as its mean. Nothing else knows what an
   outcome is: naive Bayes has the feature's values, a model of several noisy labels their multisets.
   `Belief.reader` makes what reads labels for the classifier. A new kind of model is a new file
-  there and a line in `policy.BELIEFS`.
+  there and a line in `beliefs.options.BELIEFS`.
 * `information_gain`: information gain given the chosen features, and greedy selection, from
   channels alone.
 * `query_book`: queries, answers, money and events. Budget is spent in `QueryBook.answer` alone.

@@ -14,16 +14,23 @@ breaks ties. (A fixed order would favour whatever comes first.)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.credibility import Measure, least_credibility
-from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief, PointEstimate
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
+from bayescrowd.budgeted.beliefs.options import (
+    BELIEFS,
+    BeliefOptions,
+    FirstBelief,
+    Sampler,
+    WorkerPrior,
+    check_options,
+)
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.core import Core, Problem
 from bayescrowd.budgeted.query_book import Event, Query
@@ -33,18 +40,9 @@ from bayescrowd.budgeted.state import Ask, Decision, Position, State, Stop
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
 from bayescrowd.data.vocabulary import natural_key, plain
 
-__all__ = ["BELIEFS", "BudgetResult", "FirstBelief", "ModelName", "Policy"]
+__all__ = ["BudgetResult", "ModelName", "Policy"]
 
 ModelName = Literal["naive_bayes", "access_path"]
-
-FirstBelief = Callable[[FeatureSpace, int], Belief]
-"""Makes the belief before the first answer from the space and the number of labels per query."""
-
-BELIEFS: dict[str, FirstBelief] = {
-    "naive_bayes": lambda space, labels_per_query: NaiveBayesBelief(space),
-    "access_path": AccessPathBelief,
-}
-"""How each model's belief is made."""
 
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="Policy")
@@ -95,6 +93,10 @@ class Policy(ABC):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
+        sampler: how the posterior is drawn from: 'conjugate'.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
+        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
+            workers.
         seed: seed of every random choice.
 
     Raises:
@@ -114,10 +116,15 @@ class Policy(ABC):
         *,
         model: str = "naive_bayes",
         labels_per_query: Count = 1,
+        sampler: Sampler = "conjugate",
+        worker_prior: WorkerPrior = "right",
+        worker_parameters: str = "shared",
         seed: Seed = 0,
     ) -> None:
         if model not in self._beliefs:
             raise ValueError(f"model={model!r}: expected one of {', '.join(self._beliefs)}")
+        options = BeliefOptions(labels_per_query, sampler, worker_prior, worker_parameters)
+        check_options(options)
         if n_features > len(space.features):
             raise ValueError(
                 f"n_features={n_features}: expected 1 to {len(space.features)}, the number of "
@@ -133,13 +140,16 @@ class Policy(ABC):
         self.n_features = n_features
         self.model = model
         self.labels_per_query = labels_per_query
+        self.sampler = sampler
+        self.worker_prior = worker_prior
+        self.worker_parameters = worker_parameters
         self.seed = seed
         rng = np.random.default_rng(seed)
         features = rng.permutation(_sorted_positions(space.names))
         own_space = space.take(features.tolist(), _sorted_positions(space.classes))
         problem = Problem(own_space, budget, n_features, labels_per_query)
         self._core = self._make_core(problem)
-        belief = self._beliefs[model](own_space, labels_per_query)
+        belief = self._beliefs[model](own_space, options)
         state = self._core.begin(belief, Position.after(rng))
         self._now = _Moment(state, QueryLog(problem.code_of), None)
 

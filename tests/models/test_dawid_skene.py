@@ -211,7 +211,7 @@ def test_sites_carry_their_axes():
     shapes = {name: site["value"].shape for name, site in trace.items() if site["type"] == "sample"}
     assert shapes["prevalence"] == (3,)
     assert shapes["confusion"] == (2, 3, 3)
-    assert trace["labels"]["fn"].log_factor.shape == (4,)
+    assert trace["labels"]["fn"].batch_shape == (4,)
     frames = {f.name: (f.dim, f.size) for f in trace["confusion"]["cond_indep_stack"]}
     assert frames == {"worker": (-2, 2), "cls": (-1, 3)}
     assert {f.name for f in trace["labels"]["cond_indep_stack"]} == {"item"}

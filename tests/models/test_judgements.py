@@ -27,7 +27,10 @@ def quantities_of_model(params, observations):
     return {
         "log_joint": judgements.label_log_joint(params, observations, n_items=N_ITEMS),
         "target": judgements.label_posterior(params, observations, n_items=N_ITEMS),
-        "sites": named | {"labels": trace["labels"]["fn"].log_factor},
+        "sites": named,
+        "observed": {
+            name: trace[name]["fn"].log_prob(trace[name]["value"]) for name in ("target", "labels")
+        },
     }
 
 
@@ -91,11 +94,18 @@ def test_target_given_judgements_is_the_normal_conditional(params, data):
         assert float(found.variance[item]) == pytest.approx(left, rel=1e-4)
 
 
-def test_fields_of_params_are_sites_and_labels_are_the_joint(params, data):
+def test_fields_of_params_are_sites_and_target_and_labels_make_the_joint(params, data):
     found = quantities_of_model(params, data)
     for name, value in params._asdict().items():
         np.testing.assert_array_equal(found["sites"][name], value)
-    np.testing.assert_allclose(found["sites"]["labels"], found["log_joint"], rtol=1e-6)
+    observed = found["observed"]
+    # float32: the density of the target is divided out of the joint and added again
+    np.testing.assert_allclose(
+        observed["target"] + observed["labels"], found["log_joint"], rtol=1e-5, atol=1e-5
+    )
+    spread = np.sqrt(between(params)[-1, -1])
+    expected = stats.norm.logpdf(data.target, params.mean[-1], spread)
+    np.testing.assert_allclose(observed["target"], expected, rtol=1e-5)
 
 
 def test_the_order_of_judgements_does_not_matter(params, data):

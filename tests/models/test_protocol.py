@@ -52,7 +52,7 @@ class Case(NamedTuple):
         return params._asdict()
 
     def values(self):
-        """Every site's value at the parameters that drew the data; the labels' is their factor."""
+        """Every site's value at the parameters that drew the data; the labels' log density."""
 
         @jax.jit
         def run(params, data):
@@ -60,7 +60,8 @@ class Case(NamedTuple):
             trace = numpyro.handlers.trace(at_params).get_trace(data, **self.sizes)
             assert {f.name for f in trace["labels"]["cond_indep_stack"]} == {"item"}
             named = {name: trace[name]["value"] for name in params._fields}
-            return named | {"labels": trace["labels"]["fn"].log_factor}
+            assert trace["labels"]["is_observed"]
+            return named | {"labels": trace["labels"]["fn"].log_prob(trace["labels"]["value"])}
 
         return run(self.params, self.data)
 
@@ -176,7 +177,7 @@ def test_fields_of_params_are_sites_and_labels_are_the_marginal_of_the_joint(cas
         np.testing.assert_array_equal(values[name], value)
     log_joint = case.module.label_log_joint(case.params, case.data, n_items=N_ITEMS)
     expected = logsumexp(np.asarray(log_joint, dtype=float), axis=1)
-    # float32; the item without data has the factor log 1
+    # float32; the item without data has the density 1
     np.testing.assert_allclose(values["labels"], expected, rtol=1e-5, atol=1e-6)
 
 

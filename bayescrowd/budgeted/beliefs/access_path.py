@@ -120,7 +120,9 @@ class AccessPathBelief:
         """The chains of each feature."""
         self._mean: Float[np.ndarray, "feature cls outcome"] | None = None
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> AccessPathBelief:
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> AccessPathBelief:
         """The belief with a reading added and the chains of its feature moved on."""
         changed = self.features[feature].observe(cls, labels)
         return self._copy_with((*self.features[:feature], changed, *self.features[feature + 1 :]))

@@ -72,8 +72,14 @@ class Belief(Protocol):
     n_outcomes: tuple[int, ...]
     """Number of outcomes of each feature."""
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> Belief:
-        """The belief after one more observation: labels of a feature of an instance of a class."""
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> Belief:
+        """The belief after one more observation: labels of a feature of an instance of a class.
+
+        `workers` holds who gave each label: the workers' numbers, in the order in which they first
+        appeared; it is empty if that was not told.
+        """
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
@@ -142,7 +148,9 @@ class NaiveBayesBelief:
         self._concentration = prior_concentration(space)
         self._least = np.where(self._concentration > 0, _LEAST, 0.0)
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> NaiveBayesBelief:
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> NaiveBayesBelief:
         """The belief with an observation added to the counts of its row."""
         concentration = self._concentration.copy()
         row = concentration[feature, cls]

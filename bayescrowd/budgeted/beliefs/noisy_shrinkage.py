@@ -120,7 +120,9 @@ class NoisyShrunkBelief:
         self._learned = [LearnedLabels(chains, 0, 0.0) for chains in prior.features]
         """What the access path model has learned of each feature so far: a cache."""
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> NoisyShrunkBelief:
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> NoisyShrunkBelief:
         """The belief with a majority counted, and the answer kept for the other model."""
         answer = Answer(cls, labels)
         reader = self._majorities.reader(feature, self._all_slots(feature), "mean")

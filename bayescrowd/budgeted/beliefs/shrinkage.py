@@ -106,7 +106,9 @@ class ShrunkBelief:
         )
         self._explained = explain(self._counts, self._widths)
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> ShrunkBelief:
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> ShrunkBelief:
         """The belief with an observation added and its feature's hypotheses weighed again."""
         shares = majority_shares(np.array([labels]), self._counts.shape[2])[0]
         # tied values share the observation: the counts are no integers any more

@@ -40,6 +40,7 @@ from bayescrowd.budgeted.beliefs.credibility import (
     thresholds,
 )
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief
+from bayescrowd.budgeted.beliefs.options import Sampler, WorkerPrior
 from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import extend, first_best, greedy, information_gains
 from bayescrowd.budgeted.policy import Policy
@@ -62,6 +63,10 @@ class BLeafs(Policy):
             majority of the labels, 'access_path' all of them, as noisy reports of a hidden value.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
+        sampler: how the posterior is drawn from: 'conjugate'.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
+        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
+            workers.
         epsilon: half-width of the credible interval.
         delta: how far below 1 the credibility of a selected feature may be: a rule of the module
             `credibility`, or a number for all features.
@@ -95,6 +100,9 @@ class BLeafs(Policy):
         *,
         model: str = "naive_bayes",
         labels_per_query: Count = 1,
+        sampler: Sampler = "conjugate",
+        worker_prior: WorkerPrior = "right",
+        worker_parameters: str = "shared",
         epsilon: OpenFraction = 0.05,
         delta: Delta | float = "midpoint",
         measure: Measure = "interval",
@@ -110,7 +118,15 @@ class BLeafs(Policy):
         self.pick = pick
         self.revisit = revisit
         super().__init__(
-            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
+            space,
+            budget,
+            n_features,
+            model=model,
+            labels_per_query=labels_per_query,
+            sampler=sampler,
+            worker_prior=worker_prior,
+            worker_parameters=worker_parameters,
+            seed=seed,
         )
 
     def _make_core(self, problem: Problem) -> BLeafsCore:

@@ -30,10 +30,11 @@ from jaxtyping import Bool, Float
 
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief
 from bayescrowd.budgeted.beliefs.noisy_shrinkage import NoisyShrunkBelief
+from bayescrowd.budgeted.beliefs.options import FirstBelief, Sampler, WorkerPrior
 from bayescrowd.budgeted.beliefs.shrinkage import ImaginingBelief, ShrunkBelief
 from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import extend, first_best, greedy
-from bayescrowd.budgeted.policy import FirstBelief, Policy
+from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.budgeted.state import Choice, State, Stop, Wait
 from bayescrowd.checks.parameters import Count, NonNegative, Seed, validate_arguments
@@ -107,6 +108,10 @@ class BudgetedSelection(Policy):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance.
+        sampler: how the posterior is drawn from: 'conjugate'.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
+        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
+            workers.
         target: which class to ask about: 'any', the one with the fewest observations compared with
             its prior; or one drawn with the classes' 'prior' probabilities, as in the paper, for
             when instances cannot be chosen.
@@ -132,8 +137,8 @@ class BudgetedSelection(Policy):
     """
 
     _beliefs: ClassVar[Mapping[str, FirstBelief]] = {
-        "naive_bayes": lambda space, labels_per_query: ShrunkBelief(space),
-        "access_path": NoisyShrunkBelief,
+        "naive_bayes": lambda space, options: ShrunkBelief(space),
+        "access_path": lambda space, options: NoisyShrunkBelief(space, options.labels_per_query),
     }
 
     @validate_arguments
@@ -145,6 +150,9 @@ class BudgetedSelection(Policy):
         *,
         model: str = "naive_bayes",
         labels_per_query: Count = 1,
+        sampler: Sampler = "conjugate",
+        worker_prior: WorkerPrior = "right",
+        worker_parameters: str = "shared",
         target: Literal["any", "prior"] = "any",
         stop: Literal["never", "worthless"] = "never",
         least_gain: NonNegative = 0.001,
@@ -154,7 +162,15 @@ class BudgetedSelection(Policy):
         self.stop = stop
         self.least_gain = least_gain
         super().__init__(
-            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
+            space,
+            budget,
+            n_features,
+            model=model,
+            labels_per_query=labels_per_query,
+            sampler=sampler,
+            worker_prior=worker_prior,
+            worker_parameters=worker_parameters,
+            seed=seed,
         )
 
     def gains(self) -> pd.Series:
