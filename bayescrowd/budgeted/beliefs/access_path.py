@@ -82,6 +82,7 @@ class AccessPathBelief:
         space: the features, in the policy's order; its strength is that of the prior of the values
             given the class.
         labels_per_query: number of labels of an observation (W).
+        prior: prior of the rows of the confusion matrices.
 
     Examples:
         >>> import numpy as np
@@ -96,14 +97,19 @@ class AccessPathBelief:
         [0, 2]
     """
 
-    def __init__(self, space: FeatureSpace, labels_per_query: int) -> None:
+    def __init__(
+        self,
+        space: FeatureSpace,
+        labels_per_query: int,
+        prior: access_path.Prior = access_path.Prior(),
+    ) -> None:
         outcomes = [multisets(v, labels_per_query) for v in space.n_values]
         self.n_outcomes = tuple(len(found.counts) for found in outcomes)
         self._outcomes = Multisets(
             _pad([found.counts for found in outcomes], 0.0),
             _pad([found.log_orders for found in outcomes], -np.inf),
         )
-        prior, widths = access_path.Prior(conditional=space.strength), space.n_values
+        prior, widths = prior._replace(conditional=space.strength), space.n_values
         conditional = np.asarray(
             access_path.conditional_concentration(
                 prior, n_classes=space.n_classes, n_values=widths
@@ -124,7 +130,7 @@ class AccessPathBelief:
         self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
     ) -> AccessPathBelief:
         """The belief with a reading added and the chains of its feature moved on."""
-        changed = self.features[feature].observe(cls, labels)
+        changed = self.features[feature].observe(cls, labels, workers)
         return self._copy_with((*self.features[:feature], changed, *self.features[feature + 1 :]))
 
     def observe_all(
@@ -238,8 +244,10 @@ class FeatureChains:
         conditional, confusion = self.prior
         return posterior_mode(self.tables, groups, Tables(conditional[:, :v], confusion[:v, :v]))
 
-    def observe(self, cls: int, labels: tuple[int, ...]) -> FeatureChains:
-        """The chains with one more reading, moved on."""
+    def observe(
+        self, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> FeatureChains:
+        """The chains with one more reading, moved on; all workers are alike."""
         counts = np.bincount(labels, minlength=self.readings.counts.shape[1])
         chains = self.add(np.array([cls]), counts[None])
         for _ in range(N_SWEEPS):

@@ -7,7 +7,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
+from bayescrowd.budgeted.beliefs.worker_chains import WorkerPathBelief
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.checks.parameters import check_fields
+from bayescrowd.models import access_path
 
 __all__ = [
     "BELIEFS",
@@ -17,16 +20,22 @@ __all__ = [
     "WorkerParameters",
     "WorkerPrior",
     "check_options",
+    "refuse_worker_options",
+    "worker_prior",
 ]
 
 Sampler = Any
 """How the posterior is drawn from: 'conjugate'."""
 
-WorkerPrior = Any
-"""Prior of the workers' confusion matrices: 'right'."""
+WorkerPrior = Literal["right", "uniform"] | access_path.Prior
+"""Prior of the workers' confusion matrices: in favour of 'right' answers, 'uniform' as in the
+paper, or the pseudo-labels `right`, `wrong` and `pooling` of a prior of the model."""
 
-WorkerParameters = Literal["shared"]
-"""Whose confusion matrices there are: one per feature, 'shared' by all workers."""
+WorkerParameters = Literal["shared", "own"]
+"""Whose confusion matrices there are: one per feature, 'shared' by all workers, or besides also
+workers' 'own'; see `worker_chains`."""
+
+_UNIFORM = access_path.Prior(right=1.0, wrong=1.0)
 
 
 class BeliefOptions(NamedTuple):
@@ -42,12 +51,37 @@ class BeliefOptions(NamedTuple):
     """Whose confusion matrices there are."""
 
 
+def worker_prior(options: BeliefOptions) -> access_path.Prior:
+    """The prior that the options name."""
+    named = {"right": access_path.Prior(), "uniform": _UNIFORM}
+    chosen = options.worker_prior
+    return named[chosen] if isinstance(chosen, str) else chosen
+
+
+def _naive_bayes(space: FeatureSpace, options: BeliefOptions) -> NaiveBayesBelief:
+    refuse_worker_options(options, "naive Bayes reads majorities of labels")
+    return NaiveBayesBelief(space)
+
+
+def _access_path(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
+    kind = WorkerPathBelief if options.worker_parameters == "own" else AccessPathBelief
+    return kind(space, options.labels_per_query, worker_prior(options))
+
+
+def refuse_worker_options(options: BeliefOptions, reason: str) -> None:
+    """Raise a ValueError if parameters of workers are chosen for a belief that has none."""
+    for name in ("worker_prior", "worker_parameters"):
+        value, default = getattr(options, name), BeliefOptions._field_defaults[name]
+        if value != default:
+            raise ValueError(f"{name}={value!r}: {reason}; expected {default!r}")
+
+
 FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 """Makes the belief before the first answer."""
 
 BELIEFS: dict[str, FirstBelief] = {
-    "naive_bayes": lambda space, options: NaiveBayesBelief(space),
-    "access_path": lambda space, options: AccessPathBelief(space, options.labels_per_query),
+    "naive_bayes": _naive_bayes,
+    "access_path": _access_path,
 }
 """How each model's belief is made."""
 
@@ -56,8 +90,14 @@ def check_options(options: BeliefOptions) -> None:
     """Raise a ValueError unless each option is one that there is."""
     if options.sampler != "conjugate":
         raise ValueError(f"sampler={options.sampler!r}: expected 'conjugate'")
-    if options.worker_prior != "right":
-        raise ValueError(f"worker_prior={options.worker_prior!r}: expected 'right'")
+    if not isinstance(options.worker_prior, access_path.Prior):
+        if options.worker_prior not in ("right", "uniform"):
+            raise ValueError(
+                f"worker_prior={options.worker_prior!r}: expected 'right', 'uniform' or a "
+                "bayescrowd.models.access_path.Prior"
+            )
+    else:
+        check_fields("worker_prior", options.worker_prior)
     if options.worker_parameters not in get_args(WorkerParameters):
         raise ValueError(
             f"worker_parameters={options.worker_parameters!r}: expected one of "
