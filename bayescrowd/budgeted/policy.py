@@ -403,7 +403,7 @@ class Policy(ABC):
             )
         names, belief = self._core.problem.feature_names, self._state.belief
         readers = {names[f]: belief.reader(f, self._value_slots(f), estimate) for f in selected}
-        return Classifier(self._core.problem.space, readers)
+        return Classifier(self._core.problem.space, readers, self._state.workers)
 
     def _value_slots(self, feature: int) -> Int[np.ndarray, " value"]:
         """Slot of each value; those never seen take the slots that are left."""

@@ -27,6 +27,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -38,7 +39,7 @@ from bayescrowd.budgeted.beliefs.label_multisets import (
     log_predictive,
     multisets,
 )
-from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_feature import (
@@ -75,6 +76,13 @@ N_LONG_CHAINS = 4
 """Number of chains if readings are many; the last sweeps of each are kept."""
 
 
+RIGHT = access_path.Prior()
+"""The prior under which workers are more often right than wrong."""
+
+# beartype knows `typing.Self` only where it decorates whole classes.
+Chains = TypeVar("Chains", bound="FeatureChains")
+
+
 class AccessPathBelief:
     """Posterior of the access path model given known classes, by Gibbs chains kept warm.
 
@@ -101,7 +109,7 @@ class AccessPathBelief:
         self,
         space: FeatureSpace,
         labels_per_query: int,
-        prior: access_path.Prior = access_path.Prior(),
+        prior: access_path.Prior = RIGHT,
     ) -> None:
         outcomes = [multisets(v, labels_per_query) for v in space.n_values]
         self.n_outcomes = tuple(len(found.counts) for found in outcomes)
@@ -168,7 +176,7 @@ class AccessPathBelief:
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
-    ) -> MultisetReader:
+    ) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
         return self.features[feature].reader(slots, estimate)
 
@@ -231,7 +239,7 @@ class FeatureChains:
         """Expected concentrations: values given each class, and labels given each value."""
         return [np.mean(rows, axis=0) for rows in self.tables]
 
-    def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> MultisetReader:
+    def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
         model = self.mode() if estimate == "map" else self.tables
         return MultisetReader(model, slots, self.n_seen)
@@ -266,8 +274,8 @@ class FeatureChains:
         return self.add(target[is_read], counts[is_read]).settle()
 
     def add(
-        self, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
-    ) -> FeatureChains:
+        self: Chains, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
+    ) -> Chains:
         """The same chains with more readings, which they have not seen yet."""
         start, stop = self.n_readings, self.n_readings + len(cls)
         n_slots = len(self.readings.target)
@@ -279,7 +287,7 @@ class FeatureChains:
         n_shown = 1 + int(np.flatnonzero(counts.any(axis=0)).max(initial=-1))
         return replace(self, readings=readings, n_readings=stop, n_seen=max(self.n_seen, n_shown))
 
-    def sweep(self) -> FeatureChains:
+    def sweep(self: Chains) -> Chains:
         """The chains after one more sweep."""
         seed = self.n_sweeps + 1
         found = _sweep_from_seed(seed, self.chains, self.readings, self.prior)

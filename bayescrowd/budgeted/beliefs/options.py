@@ -14,11 +14,13 @@ from bayescrowd.models import access_path
 
 __all__ = [
     "BELIEFS",
+    "MAJORITIES",
     "BeliefOptions",
     "FirstBelief",
     "Sampler",
     "WorkerParameters",
     "WorkerPrior",
+    "access_path_belief",
     "check_options",
     "refuse_worker_options",
     "worker_prior",
@@ -34,6 +36,9 @@ paper, or the pseudo-labels `right`, `wrong` and `pooling` of a prior of the mod
 WorkerParameters = Literal["shared", "own"]
 """Whose confusion matrices there are: one per feature, 'shared' by all workers, or besides also
 workers' 'own'; see `worker_chains`."""
+
+MAJORITIES = "naive Bayes reads the majority of the labels, whoever gave them"
+"""Why naive Bayes has no parameters of workers."""
 
 _UNIFORM = access_path.Prior(right=1.0, wrong=1.0)
 
@@ -59,11 +64,12 @@ def worker_prior(options: BeliefOptions) -> access_path.Prior:
 
 
 def _naive_bayes(space: FeatureSpace, options: BeliefOptions) -> NaiveBayesBelief:
-    refuse_worker_options(options, "naive Bayes reads majorities of labels")
+    refuse_worker_options(options, MAJORITIES)
     return NaiveBayesBelief(space)
 
 
-def _access_path(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
+def access_path_belief(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
+    """The conjugate belief of the access path model before the first answer."""
     kind = WorkerPathBelief if options.worker_parameters == "own" else AccessPathBelief
     return kind(space, options.labels_per_query, worker_prior(options))
 
@@ -81,7 +87,7 @@ FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 
 BELIEFS: dict[str, FirstBelief] = {
     "naive_bayes": _naive_bayes,
-    "access_path": _access_path,
+    "access_path": access_path_belief,
 }
 """How each model's belief is made."""
 

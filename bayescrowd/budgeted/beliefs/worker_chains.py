@@ -18,22 +18,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
-from scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
 
 from bayescrowd.budgeted.beliefs.access_path import (
     N_BURN_IN,
     N_SWEEPS,
+    RIGHT,
     AccessPathBelief,
     FeatureChains,
 )
-from bayescrowd.budgeted.beliefs.label_multisets import MultisetReader
-from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_sweep import LEAST, FeatureReadings, Tables
@@ -75,7 +74,7 @@ class WorkerPathBelief(AccessPathBelief):
         self,
         space: FeatureSpace,
         labels_per_query: int,
-        prior: access_path.Prior = access_path.Prior(),
+        prior: access_path.Prior = RIGHT,
     ) -> None:
         super().__init__(space, labels_per_query, prior)
         pooling = POOLING if prior.pooling is None else float(prior.pooling)
@@ -162,8 +161,8 @@ class WorkerChains(FeatureChains):
             return super().sweep()
         seed = self.n_sweeps + 1
         readings = FeatureReadings(self.readings.target, self.counts_by_group)
-        found = sweep_pooled(
-            jax.random.key(seed),
+        found = _sweep_from_seed(
+            seed,
             PooledTables(self.chains, self.own),
             readings,
             self.prior,
@@ -191,12 +190,10 @@ class WorkerChains(FeatureChains):
         group = np.array([self.groups.get(w, 0) for w in self.named.worker.tolist()], dtype=int)
         reading, _, label = self.named
         np.add.at(counts, (reading, group, label), 1)
-        np.subtract.at(counts, (reading, 0, label), 1)
+        np.subtract.at(counts, (reading, np.zeros_like(label), label), 1)
         return counts.reshape(n_slots, -1)
 
-    def reader(
-        self, slots: Int[np.ndarray, " value"], estimate: PointEstimate
-    ) -> MultisetReader | WorkerReader:
+    def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
         shared = super().reader(slots, estimate)
         if not self.groups:
@@ -209,7 +206,8 @@ class WorkerChains(FeatureChains):
         v = self.outcomes.counts.shape[1]
         tables = [self._draw_tables(seed) for seed in range(N_TABLES)]
         log_conditional, log_groups = map(np.concatenate, zip(*tables, strict=True))
-        return WorkerReader(shared, self.groups, log_conditional, log_groups[..., :v, :v][..., slots])
+        log_groups = log_groups[..., :v, :v][..., slots]
+        return WorkerReader(shared, self.groups, log_conditional, log_groups)
 
     def _draw_tables(
         self, seed: int
@@ -222,10 +220,15 @@ class WorkerChains(FeatureChains):
         return np.log(mean), np.log(draw_groups(rng, state, self.pooling) + LEAST)
 
 
+@partial(jax.jit, static_argnames="n_labels")
+def _sweep_from_seed(seed: int | Int[Array, ""], *arguments: Any, n_labels: int) -> PooledTables:
+    return sweep_pooled(jax.random.key(seed), *arguments, n_labels=n_labels)
+
+
 class WorkerReader(NamedTuple):
     """Reads labels by their workers' own matrices, where there are such, or by the shared one."""
 
-    shared: MultisetReader
+    shared: Reader
     """Reads labels of workers without own rows."""
     groups: Mapping[int, int]
     """Group of each worker with own rows, by code."""

@@ -4,11 +4,11 @@ The sweep is that of `access_path_sweep`. An unknown class is drawn given the ta
 summed out (`access_path.label_log_joint`), so that the class and the values of an item are one draw
 given the tables. A known class is never drawn anew.
 
-Where the rows of groups are pooled (`access_path.Prior.pooling`), the shared rows are drawn with the
-other groups' rows integrated out, as in `hierarchical_dawid_skene`: given the counts n of a group's
-labels, which have a Dirichlet-multinomial density, and the numbers t of tables that its customers
-sit at, the shared rows are Dirichlets with the first group's labels and all t added to the
-concentrations (`shared_concentration`). A group's rows given the shared ones are Dirichlets of
+Where the rows of groups are pooled (`access_path.Prior.pooling`), the shared rows are drawn with
+the other groups' rows integrated out, as in `hierarchical_dawid_skene`: given the counts n of a
+group's labels, which have a Dirichlet-multinomial density, and the numbers t of tables that its
+customers sit at, the shared rows are Dirichlets with the first group's labels and all t added to
+the concentrations (`shared_concentration`). A group's rows given the shared ones are Dirichlets of
 ``pooling`` times these plus n.
 """
 
@@ -89,9 +89,7 @@ def _draw_params(
     """Draw the values given classes and parameters, then the parameters given all of them."""
     key_value, key_rows = jax.random.split(rng_key)
     n_classes, n_groups = len(params.prevalence), params.confusion.shape[1]
-    before = _prior_concentrations(
-        prior, n_groups=n_groups, n_classes=n_classes, n_values=n_values
-    )
+    before = _prior_concentrations(prior, n_groups=n_groups, n_classes=n_classes, n_values=n_values)
     if prior.pooling is not None:
         before = before._replace(confusion=before.confusion.at[:, 1:].set(0.0))
     rows = sweep(
@@ -120,7 +118,7 @@ def _draw_params(
 def shared_concentration(
     rng_key: PRNGKeyArray,
     of_first: Float[Array, "*cell"],
-    counts: Float[Array, "group *cell"],
+    counts: Float[Array, "group ..."],
     pooled: Float[Array, "*cell"],
     *,
     n_labels: int,

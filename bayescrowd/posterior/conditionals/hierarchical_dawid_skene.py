@@ -163,7 +163,7 @@ def slice_step(
 
 def table_counts(
     rng_key: PRNGKeyArray,
-    counts: Float[Array, "worker *cell"],
+    counts: Float[Array, "worker ..."],
     concentration: Float[Array, "*cell"],
     *,
     n_labels: int,

@@ -64,7 +64,10 @@ def integrated():
             a_own = a + by_group[1:, true, :1]
             first = np.concatenate([grid[None], a_own / (POOLING + n)])
             second = a_own * (a_own + 1) / ((POOLING + n) * (POOLING + n + 1))
-            rows[:, :, true] = [share @ first.T, share @ np.concatenate([grid[None] ** 2, second]).T]
+            rows[:, :, true] = [
+                share @ first.T,
+                share @ np.concatenate([grid[None] ** 2, second]).T,
+            ]
         log_weights.append(log_weight)
         found.append((conditional[:, 0] / conditional.sum(axis=1), rows[0], rows[1]))
     share = np.exp(np.array(log_weights) - logsumexp(log_weights))
@@ -116,7 +119,9 @@ def test_chains_of_one_feature_have_the_integrated_means(exact):
 
 @jax.jit
 def run_whole_tables(rng_key):
-    reading = jnp.repeat(jnp.arange(6), jnp.array([*map(len, LABELS)]), total_repeat_length=N_LABELS)
+    reading = jnp.repeat(
+        jnp.arange(6), jnp.array([*map(len, LABELS)]), total_repeat_length=N_LABELS
+    )
     group, label = jnp.array([place for labels in LABELS for place in labels]).T
     observations = access_path.Observations(
         jnp.asarray(TARGET), jnp.arange(6), jnp.zeros(6, int), reading, group, label
