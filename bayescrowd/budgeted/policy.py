@@ -8,7 +8,8 @@ None changes nothing.
 
 Neither the order of features, values or classes in the space nor the names of the values matter:
 features and classes are sorted by name, then the features take an order drawn from the seed, which
-breaks ties. (A fixed order would favour whatever comes first.)
+breaks ties. (A fixed order would favour whatever comes first.) With a model of the user's own,
+everything keeps the user's order, which that model may give a meaning to.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from bayescrowd.budgeted.beliefs.options import (
     WorkerPrior,
     check_options,
 )
+from bayescrowd.budgeted.beliefs.own_model import ModelSampler
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.core import Core, Problem
 from bayescrowd.budgeted.query_book import Event, Query, QueryLog
@@ -76,7 +78,9 @@ class Policy(ABC):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
-        sampler: how the posterior is drawn from: 'conjugate'.
+        sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
+            and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
+            model; or a `ModelSampler` with a NumPyro model of one's own.
         worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
         worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
             workers.
@@ -128,12 +132,18 @@ class Policy(ABC):
         self.worker_parameters = worker_parameters
         self.seed = seed
         rng = np.random.default_rng(seed)
-        features = rng.permutation(_sorted_positions(space.names))
-        own_space = space.take(features.tolist(), _sorted_positions(space.classes))
+        features = rng.permutation(_sorted_positions(space.names)).tolist()
+        own_space = space
+        if not isinstance(sampler, ModelSampler):
+            own_space = space.take(features, _sorted_positions(space.classes))
         problem = Problem(own_space, budget, n_features, labels_per_query)
         self._core = self._make_core(problem)
         belief = self._beliefs[model](own_space, options)
         self._state = self._core.begin(belief, Position.after(rng))
+        if isinstance(sampler, ModelSampler):
+            # such a model may know its values apart before they have been seen
+            slots = tuple(tuple(range(v)) for v in space.n_values)
+            self._state = self._state._replace(slots=slots)
         self._log = QueryLog(problem.code_of)
         self._decision: Decision | None = None
         """What the core decides in the present state; None until it has been asked."""

@@ -7,10 +7,14 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
+from bayescrowd.budgeted.beliefs.nuts import NutsBelief
+from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.models import access_path, naive_bayes
 
 __all__ = [
     "BELIEFS",
+    "SAMPLERS",
     "BeliefOptions",
     "FirstBelief",
     "Sampler",
@@ -19,8 +23,11 @@ __all__ = [
     "check_options",
 ]
 
-Sampler = Any
-"""How the posterior is drawn from: 'conjugate'."""
+SAMPLERS = ("conjugate", "nuts")
+"""Names of the samplers."""
+
+Sampler = str | ModelSampler
+"""How the posterior is drawn from; see `Policy`."""
 
 WorkerPrior = Any
 """Prior of the workers' confusion matrices: 'right'."""
@@ -45,17 +52,39 @@ class BeliefOptions(NamedTuple):
 FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 """Makes the belief before the first answer."""
 
+
+def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
+    sampler, n_labels = options.sampler, options.labels_per_query
+    if isinstance(sampler, ModelSampler):
+        return OwnModelBelief(space, n_labels, sampler, is_noisy=False)
+    if sampler == "nuts":
+        return NutsBelief(space, n_labels, naive_bayes.Prior(conditional=space.strength))
+    return NaiveBayesBelief(space)
+
+
+def _first_access_path(space: FeatureSpace, options: BeliefOptions) -> Belief:
+    sampler, n_labels = options.sampler, options.labels_per_query
+    if isinstance(sampler, ModelSampler):
+        return OwnModelBelief(space, n_labels, sampler, is_noisy=True)
+    if sampler == "nuts":
+        return NutsBelief(space, n_labels, access_path.Prior(conditional=space.strength))
+    return AccessPathBelief(space, n_labels)
+
+
 BELIEFS: dict[str, FirstBelief] = {
-    "naive_bayes": lambda space, options: NaiveBayesBelief(space),
-    "access_path": lambda space, options: AccessPathBelief(space, options.labels_per_query),
+    "naive_bayes": _first_naive_bayes,
+    "access_path": _first_access_path,
 }
 """How each model's belief is made."""
 
 
 def check_options(options: BeliefOptions) -> None:
     """Raise a ValueError unless each option is one that there is."""
-    if options.sampler != "conjugate":
-        raise ValueError(f"sampler={options.sampler!r}: expected 'conjugate'")
+    if not isinstance(options.sampler, ModelSampler) and options.sampler not in SAMPLERS:
+        raise ValueError(
+            f"sampler={options.sampler!r}: expected one of {', '.join(SAMPLERS)}, or a "
+            "ModelSampler with a model of your own"
+        )
     if options.worker_prior != "right":
         raise ValueError(f"worker_prior={options.worker_prior!r}: expected 'right'")
     if options.worker_parameters not in get_args(WorkerParameters):

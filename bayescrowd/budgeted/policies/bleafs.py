@@ -63,7 +63,9 @@ class BLeafs(Policy):
             majority of the labels, 'access_path' all of them, as noisy reports of a hidden value.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
-        sampler: how the posterior is drawn from: 'conjugate'.
+        sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
+            and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
+            model; or a `ModelSampler` with a NumPyro model of one's own.
         worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
         worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
             workers.
