@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from bayescrowd.budgeted.beliefs.credibility import Measure, least_credibility
+from bayescrowd.budgeted.beliefs.credibility import Measure
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
 from bayescrowd.budgeted.beliefs.options import (
     BELIEFS,
@@ -346,13 +346,17 @@ class Policy(ABC):
     def credibility(self, *, epsilon: Positive = 0.05, measure: Measure = "interval") -> pd.Series:
         """How well each feature's parameters are known, 0 to 1 (equation 1 of the paper).
 
+        With noisy labels it is the smaller of two: how well the feature's values are known given
+        the class, and the workers' labels given the value. It is then estimated by Monte Carlo,
+        with a standard error below .01.
+
         Args:
             epsilon: half-width of the interval around the mean.
             measure: 'interval', as in the paper; 'variance' or 'hdi'.
         """
         belief, prior = self._state.belief, self._core.problem.prior
         known = [
-            least_credibility(belief.rows(f), prior, epsilon=epsilon, measure=measure)
+            belief.credibility(f, prior, epsilon=epsilon, measure=measure).least
             for f in range(len(belief.n_outcomes))
         ]
         return self._by_feature(known, "credibility")
