@@ -161,13 +161,13 @@ class Core(ABC):
         )
 
     def tell(self, state: State, event: Event) -> State:
-        """The state after an event, which has been checked (`QueryLog`)."""
+        """The state after an event, which has been checked (`query_log`)."""
         if event.kind == "asked":
             query = self._open(event.query)
             state = state._replace(book=state.book.ask(query), retry=-1)
             return self.after_question(state, query)
         if event.kind == "told":
-            book, query = state.book.answer(event.query.id, event.answers)
+            book, query = state.book.answer(event.query.id, event.answers, event.workers)
             state = state._replace(book=book)
             return state if query.n_missing else self._observe(state, query)
         query = state.book.open_queries[event.query.id]

@@ -35,7 +35,9 @@ from bayescrowd.budgeted.beliefs.options import (
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.core import Core, Problem
-from bayescrowd.budgeted.query_book import Event, Query, QueryLog
+from bayescrowd.budgeted.query_book import Event, Query
+from bayescrowd.budgeted.query_log import QueryLog
+from bayescrowd.budgeted.result import BudgetResult, history_table, spending_table
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.budgeted.state import Ask, Decision, Position, State, Stop
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
@@ -49,23 +51,19 @@ ModelName = Literal["naive_bayes", "access_path"]
 Itself = TypeVar("Itself", bound="Policy")
 
 
-class BudgetResult(NamedTuple):
-    """What a policy has learned."""
+class _Moment(NamedTuple):
+    """All that changes in a policy, as one value.
 
-    selected: tuple[Hashable, ...]
-    """The K features to use, in the order in which they were chosen."""
-    classifier: Classifier
-    """Predicts the class from the selected features."""
-    spending: pd.DataFrame
-    """By feature: observations, labels, cost, and whether it is selected."""
-    history: pd.DataFrame
-    """By query id: feature, target, answers, and what had been spent when it was complete."""
-    spent: float
-    """Cost of all labels."""
-    left: float
-    """Budget not spent."""
-    stopped: str
-    """Why no more is asked; 'not finished' while there is more to ask."""
+    An event replaces it by a single assignment: whatever interrupts the work on an event, it has
+    either happened or not.
+    """
+
+    state: State
+    """What decisions depend on."""
+    log: QueryLog
+    """The events that led there."""
+    decision: Decision | None
+    """What the core decides in this state; None until it has been asked."""
 
 
 class Policy(ABC):
@@ -139,14 +137,11 @@ class Policy(ABC):
         problem = Problem(own_space, budget, n_features, labels_per_query)
         self._core = self._make_core(problem)
         belief = self._beliefs[model](own_space, options)
-        self._state = self._core.begin(belief, Position.after(rng))
+        state = self._core.begin(belief, Position.after(rng))
         if isinstance(sampler, ModelSampler):
             # such a model may know its values apart before they have been seen
-            slots = tuple(tuple(range(v)) for v in space.n_values)
-            self._state = self._state._replace(slots=slots)
-        self._log = QueryLog(problem.code_of)
-        self._decision: Decision | None = None
-        """What the core decides in the present state; None until it has been asked."""
+            state = state._replace(slots=tuple(tuple(range(v)) for v in space.n_values))
+        self._now = _Moment(state, QueryLog(problem.code_of), None)
 
     @abstractmethod
     def _make_core(self, problem: Problem) -> Core:
@@ -175,20 +170,40 @@ class Policy(ABC):
         return queries
 
     @validate_arguments
-    def tell(self, query: Query | int, answers: Any) -> None:
+    def tell(self, query: Query | int, answers: Any, workers: Any = None) -> None:
         """Report answers to a query: all its labels or some of them, whenever they come.
 
-        This is the only place where budget is spent. The same answers again are ignored.
+        This is the only place where budget is spent. A call that is interrupted, even by Ctrl-C
+        while the model learns, has happened as a whole or not at all, and may be repeated: labels
+        that were reported before are not counted again.
+
+        * With `workers`, the same label by the same worker is one label however often it is
+          reported; another label by the same worker is an error.
+        * Without, the same labels in any order as in an earlier call about the query, or exactly
+          those that it has, are taken as the same report. If the query still lacks labels, a
+          warning says so: another worker may have given an equal label. Report such labels all at
+          once, or name the workers.
 
         Args:
             query: the query, or its id.
             answers: a value or several.
+            workers: who gave the answers: a name, or as many as there are answers.
 
         Raises:
             ValueError: the query was never asked, or an answer is impossible, superfluous, or
                 differs from the one reported before; nothing is spent then.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> space = bc.FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b"]})
+            >>> policy = bc.RoundRobin(space, budget=6, n_features=1, labels_per_query=3)
+            >>> query = policy.ask()
+            >>> policy.tell(query, "a", workers="Ann")
+            >>> policy.tell(query, ["a", "b"], workers=["Ann", "Bob"])  # Ann's is not new
+            >>> policy.spent
+            2.0
         """
-        event = self._log.check_answers(query, answers, self._state.book)
+        event = self._now.log.check_answers(query, answers, workers, self._state.book)
         if event is not None:
             self._record(event)
 
@@ -201,7 +216,7 @@ class Policy(ABC):
         Raises:
             ValueError: the query is not open, or has an answer.
         """
-        self._record(self._log.check_exhausted(query, self._state.book))
+        self._record(self._now.log.check_exhausted(query, self._state.book))
 
     @validate_arguments
     def withdraw(self, query: Query | int) -> None:
@@ -210,7 +225,7 @@ class Policy(ABC):
         Raises:
             ValueError: the query is not open.
         """
-        self._record(self._log.check_withdrawn(query, self._state.book))
+        self._record(self._now.log.check_withdrawn(query, self._state.book))
 
     @validate_arguments
     def replay(self: Itself, events: Iterable[Event], *, strict: bool = True) -> Itself:
@@ -224,13 +239,13 @@ class Policy(ABC):
         Raises:
             ValueError: this policy has events of its own, or would ask another question.
         """
-        if self._log.events:
+        if len(self._now.log):
             raise ValueError("replay: expected a policy that has not asked anything yet")
         for number, event in enumerate(events, start=1):
             if event.kind == "asked":
                 self._replay_question(event.query, number, strict=strict)
             elif event.kind == "told":
-                self.tell(event.query, event.answers)
+                self.tell(event.query, event.answers, event.workers or None)
             elif event.kind == "exhausted":
                 self.exhausted(event.query)
             else:
@@ -238,9 +253,11 @@ class Policy(ABC):
         return self
 
     def _decide(self) -> Decision:
-        if self._decision is None:
-            self._decision = self._core.decide(self._state)
-        return self._decision
+        decision = self._decision
+        if decision is None:
+            decision = self._core.decide(self._state)
+            self._now = self._now._replace(decision=decision)
+        return decision
 
     def _replay_question(self, query: Query, number: int, *, strict: bool) -> None:
         decision = self._decide()
@@ -276,9 +293,16 @@ class Policy(ABC):
 
     def _record(self, event: Event, state: State | None = None) -> None:
         """Move on from the present state, or from the one given, by an event."""
-        self._state = self._core.tell(self._state if state is None else state, event)
-        self._decision = None
-        self._log.append(event)
+        after = self._core.tell(self._state if state is None else state, event)
+        self._now = _Moment(after, self._now.log.add(event), None)
+
+    @property
+    def _state(self) -> State:
+        return self._now.state
+
+    @property
+    def _decision(self) -> Decision | None:
+        return self._now.decision
 
     # -- what there is to see ----------------------------------------------------------------
 
@@ -295,7 +319,7 @@ class Policy(ABC):
     @property
     def events(self) -> tuple[Event, ...]:
         """All that has happened, in order: with the arguments, it determines the state."""
-        return tuple(self._log.events)
+        return self._now.log.events
 
     @property
     def open_queries(self) -> tuple[Query, ...]:
@@ -330,8 +354,10 @@ class Policy(ABC):
         return BudgetResult(
             selected=tuple(names[f] for f in selected),
             classifier=self._make_classifier(selected, estimate),
-            spending=self._spending(selected),
-            history=self._history(),
+            spending=spending_table(
+                self._state.book, self._core.problem.label_costs, names, selected
+            ).reindex(pd.Index(self.space.names, name="feature")),
+            history=history_table(self.events, self.space.costs),
             spent=self.spent,
             left=self.left,
             stopped=self.stopped or "not finished",
@@ -383,33 +409,6 @@ class Policy(ABC):
         slots = np.empty(n_values, dtype=np.int64)
         slots[[*seen, *unseen]] = np.arange(n_values)
         return slots
-
-    def _spending(self, selected: Sequence[int]) -> pd.DataFrame:
-        book, problem = self._state.book, self._core.problem
-        table = pd.DataFrame(
-            {
-                "observations": book.observed.sum(axis=1),
-                "labels": book.n_labels,
-                "cost": book.n_labels * problem.label_costs,
-                "selected": np.isin(np.arange(len(book.n_labels)), selected),
-            },
-            index=pd.Index(problem.feature_names, name="feature"),
-        )
-        return table.reindex(pd.Index(self.space.names, name="feature"))
-
-    def _history(self) -> pd.DataFrame:
-        spent, rows = 0.0, []
-        answers: dict[int, tuple[Hashable, ...]] = {}
-        for event in self._log.events:
-            if event.kind != "told":
-                continue
-            query = event.query
-            spent += len(event.answers) * self.space.costs[query.feature]
-            reported = answers[query.id] = answers.get(query.id, ()) + event.answers
-            if len(reported) == query.n_labels:
-                rows.append((query.id, query.feature, query.target, reported, spent))
-        columns = ["id", "feature", "target", "answers", "spent"]
-        return pd.DataFrame(rows, columns=columns).set_index("id")
 
 
 def _sorted_positions(names: Sequence[Hashable]) -> list[int]:

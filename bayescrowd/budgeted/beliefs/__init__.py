@@ -9,11 +9,7 @@
 * `label_multisets`: probabilities of the labels of one observation, whatever their order.
 * `shrinkage`: a prior that learns how much the classes differ; `noisy_shrinkage`: the same with
   several noisy labels per observation.
-<<<<<<< HEAD
 * `options`: what a user chooses about a belief, and how each model's belief begins.
-* `credibility`: how well a feature's parameters are known.
-=======
-* `credibility`: how well a feature's parameters are known; `access_path_credibility`: the same where
-  values are hidden; `credibility_thresholds`: how credible a feature must be.
->>>>>>> cred
+* `credibility`: how well a feature's parameters are known; `access_path_credibility`: the same
+  where values are hidden; `credibility_thresholds`: how credible a feature must be.
 """

@@ -12,13 +12,20 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, draws_credibility
 from bayescrowd.budgeted.beliefs.label_multisets import Multisets
 
-__all__ = ["DrawnTables", "draws_of_channels", "evened"]
+__all__ = [
+    "DrawnTables",
+    "draws_of_channels",
+    "evened",
+    "padded",
+    "read_tables",
+    "refuse_mode",
+]
 
 LEAST = 1e-30
 """Added to probabilities before their logarithm is taken."""
@@ -111,3 +118,28 @@ def evened(channel: Float[np.ndarray, "cls value"], n_seen: int) -> Float[np.nda
     if n_seen < channel.shape[1]:
         channel[:, n_seen:] = channel[:, n_seen:].mean(axis=1, keepdims=True)
     return channel
+
+
+def read_tables(sites: dict[str, Array]) -> dict[str, Array]:
+    """The tables among the sites of a draw."""
+    return {name: sites[name] for name in ("conditional", "confusion") if name in sites}
+
+
+def padded(
+    channels: list[Float[np.ndarray, "cls _outcome"]],
+) -> Float[np.ndarray, "feature cls outcome"]:
+    """Channels of features in one table, with zeros beyond a feature's last outcome."""
+    widest = max(channel.shape[1] for channel in channels)
+    table = np.zeros((len(channels), channels[0].shape[0], widest))
+    for into, channel in zip(table, channels, strict=True):
+        into[:, : channel.shape[1]] = channel
+    return table
+
+
+def refuse_mode(estimate: str) -> None:
+    """Raise a ValueError if the mode is asked for, which draws do not give."""
+    if estimate == "map":
+        raise ValueError(
+            "estimate='map': draws by NUTS give the posterior's mean; expected 'mean', or a policy "
+            "with sampler='conjugate'"
+        )

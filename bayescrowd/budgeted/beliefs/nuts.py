@@ -24,7 +24,13 @@ from jaxtyping import Array, Float, Int
 from numpyro import handlers
 
 from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
-from bayescrowd.budgeted.beliefs.drawn_tables import DrawnTables, evened
+from bayescrowd.budgeted.beliefs.drawn_tables import (
+    DrawnTables,
+    evened,
+    padded,
+    read_tables,
+    refuse_mode,
+)
 from bayescrowd.budgeted.beliefs.feature_readings import (
     Reading,
     noisy_observations,
@@ -50,7 +56,7 @@ from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path, naive_bayes
 from bayescrowd.posterior.chains import FeatureSizes, ReadingSizes
 
-__all__ = ["FeatureDraws", "NutsBelief", "padded", "read_tables", "refuse_mode"]
+__all__ = ["FeatureDraws", "NutsBelief"]
 
 
 class NutsBelief:
@@ -60,16 +66,6 @@ class NutsBelief:
         space: the features, in the policy's order.
         labels_per_query: number of labels of an observation (W).
         prior: the prior of the model, whose type says which model it is.
-
-    Examples:
-        >>> from bayescrowd.budgeted.space import FeatureSpace
-        >>> from bayescrowd.models import naive_bayes
-        >>> space = FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b"]})
-        >>> belief = NutsBelief(space, 1, naive_bayes.Prior())
-        >>> for _ in range(8):
-        ...     belief = belief.observe(0, 0, (0,)).observe(0, 1, (1,))
-        >>> belief.mean()[0].argmax(axis=1).tolist()
-        [0, 1]
     """
 
     def __init__(
@@ -158,7 +154,7 @@ class FeatureDraws:
         labels_per_query: number of labels of a reading.
         prior: the model's prior, whose type says which model it is.
         readings: the readings so far.
-        chains: where the chains stand; None before the first reading, if no draws were needed.
+        chains: where the chains stand.
         tables: the draws.
     """
 
@@ -226,31 +222,6 @@ class FeatureDraws:
         if self.outcomes is not None or len(labels) == 1:
             return labels
         return (int(first_majority(np.array([labels]), self.n_values)[0].argmax()),)
-
-
-def read_tables(sites: dict[str, Array]) -> dict[str, Array]:
-    """The tables among the sites of a draw."""
-    return {name: sites[name] for name in ("conditional", "confusion") if name in sites}
-
-
-def padded(
-    channels: list[Float[np.ndarray, "cls _outcome"]],
-) -> Float[np.ndarray, "feature cls outcome"]:
-    """Channels of features in one table, with zeros beyond a feature's last outcome."""
-    widest = max(channel.shape[1] for channel in channels)
-    table = np.zeros((len(channels), channels[0].shape[0], widest))
-    for into, channel in zip(table, channels, strict=True):
-        into[:, : channel.shape[1]] = channel
-    return table
-
-
-def refuse_mode(estimate: PointEstimate) -> None:
-    """Raise a ValueError if the mode is asked for, which draws do not give."""
-    if estimate == "map":
-        raise ValueError(
-            "estimate='map': draws by NUTS give the posterior's mean; expected 'mean', or a policy "
-            "with sampler='conjugate'"
-        )
 
 
 def _posed(

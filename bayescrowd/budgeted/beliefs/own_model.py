@@ -27,7 +27,11 @@ from numpyro.infer.util import potential_energy
 from scipy.special import comb, gammaln
 
 from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, draws_credibility
-from bayescrowd.budgeted.beliefs.drawn_tables import draws_of_channels
+from bayescrowd.budgeted.beliefs.drawn_tables import (
+    draws_of_channels,
+    read_tables,
+    refuse_mode,
+)
 from bayescrowd.budgeted.beliefs.feature_readings import (
     Reading,
     noisy_observations,
@@ -40,7 +44,6 @@ from bayescrowd.budgeted.beliefs.naive_bayes import (
     Reader,
     first_majority,
 )
-from bayescrowd.budgeted.beliefs.nuts import read_tables, refuse_mode
 from bayescrowd.budgeted.beliefs.warm_nuts import (
     FEWEST_SLOTS,
     N_KEPT,
