@@ -18,6 +18,7 @@ How the parts fit together, from the bottom up:
 * `classifier`: what a policy leaves behind.
 * `policy`: `Policy`, the half for users: it keeps the state and the log of events, and checks what
   is reported.
+* `result`: what a policy has learned, and tables of what was spent and told.
 * `policies/`: the policies. A new one is a `Core` and a `Policy` that makes it, in a file there.
 * `evaluation/`: policies tried out on labelled tables.
 

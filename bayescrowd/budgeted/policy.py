@@ -8,7 +8,8 @@ None changes nothing.
 
 Neither the order of features, values or classes in the space nor the names of the values matter:
 features and classes are sorted by name, then the features take an order drawn from the seed, which
-breaks ties. (A fixed order would favour whatever comes first.)
+breaks ties. (A fixed order would favour whatever comes first.) With a model of the user's own,
+everything keeps the user's order, which that model may give a meaning to.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from bayescrowd.budgeted.beliefs.credibility import Measure, least_credibility
+from bayescrowd.budgeted.beliefs.credibility import Measure
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
 from bayescrowd.budgeted.beliefs.options import (
     BELIEFS,
@@ -31,10 +32,12 @@ from bayescrowd.budgeted.beliefs.options import (
     WorkerPrior,
     check_options,
 )
+from bayescrowd.budgeted.beliefs.own_model import ModelSampler
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.core import Core, Problem
 from bayescrowd.budgeted.query_book import Event, Query
 from bayescrowd.budgeted.query_log import QueryLog
+from bayescrowd.budgeted.result import BudgetResult, history_table, spending_table
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.budgeted.state import Ask, Decision, Position, State, Stop
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
@@ -46,26 +49,6 @@ ModelName = Literal["naive_bayes", "access_path"]
 
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="Policy")
-
-
-class BudgetResult(NamedTuple):
-    """What a policy has learned."""
-
-    selected: tuple[Hashable, ...]
-    """The K features to use, in the order in which they were chosen."""
-    classifier: Classifier
-    """Predicts the class from the selected features."""
-    spending: pd.DataFrame
-    """By feature: observations, labels, cost, and whether it is selected."""
-    history: pd.DataFrame
-    """By query id: feature, target, answers, who gave each of them (None where that was not
-    reported), and what had been spent when it was complete."""
-    spent: float
-    """Cost of all labels."""
-    left: float
-    """Budget not spent."""
-    stopped: str
-    """Why no more is asked; 'not finished' while there is more to ask."""
 
 
 class _Moment(NamedTuple):
@@ -93,10 +76,16 @@ class Policy(ABC):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
-        sampler: how the posterior is drawn from: 'conjugate'.
-        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
-        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
-            workers.
+        sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
+            and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
+            model; or a `ModelSampler` with a NumPyro model of one's own.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         seed: seed of every random choice.
 
     Raises:
@@ -145,12 +134,17 @@ class Policy(ABC):
         self.worker_parameters = worker_parameters
         self.seed = seed
         rng = np.random.default_rng(seed)
-        features = rng.permutation(_sorted_positions(space.names))
-        own_space = space.take(features.tolist(), _sorted_positions(space.classes))
+        features = rng.permutation(_sorted_positions(space.names)).tolist()
+        own_space = space
+        if not isinstance(sampler, ModelSampler):
+            own_space = space.take(features, _sorted_positions(space.classes))
         problem = Problem(own_space, budget, n_features, labels_per_query)
         self._core = self._make_core(problem)
         belief = self._beliefs[model](own_space, options)
         state = self._core.begin(belief, Position.after(rng))
+        if isinstance(sampler, ModelSampler):
+            # such a model may know its values apart before they have been seen
+            state = state._replace(slots=tuple(tuple(range(v)) for v in space.n_values))
         self._now = _Moment(state, QueryLog(problem.code_of), None)
 
     @abstractmethod
@@ -364,8 +358,10 @@ class Policy(ABC):
         return BudgetResult(
             selected=tuple(names[f] for f in selected),
             classifier=self._make_classifier(selected, estimate),
-            spending=self._spending(selected),
-            history=self._history(),
+            spending=spending_table(
+                self._state.book, self._core.problem.label_costs, names, selected
+            ).reindex(pd.Index(self.space.names, name="feature")),
+            history=history_table(self.events, self.space.costs),
             spent=self.spent,
             left=self.left,
             stopped=self.stopped or "not finished",
@@ -380,13 +376,17 @@ class Policy(ABC):
     def credibility(self, *, epsilon: Positive = 0.05, measure: Measure = "interval") -> pd.Series:
         """How well each feature's parameters are known, 0 to 1 (equation 1 of the paper).
 
+        With noisy labels it is the smaller of two: how well the feature's values are known given
+        the class, and the workers' labels given the value. It is then estimated by Monte Carlo,
+        with a standard error below .01.
+
         Args:
             epsilon: half-width of the interval around the mean.
             measure: 'interval', as in the paper; 'variance' or 'hdi'.
         """
         belief, prior = self._state.belief, self._core.problem.prior
         known = [
-            least_credibility(belief.rows(f), prior, epsilon=epsilon, measure=measure)
+            belief.credibility(f, prior, epsilon=epsilon, measure=measure).least
             for f in range(len(belief.n_outcomes))
         ]
         return self._by_feature(known, "credibility")
@@ -413,35 +413,6 @@ class Policy(ABC):
         slots = np.empty(n_values, dtype=np.int64)
         slots[[*seen, *unseen]] = np.arange(n_values)
         return slots
-
-    def _spending(self, selected: Sequence[int]) -> pd.DataFrame:
-        book, problem = self._state.book, self._core.problem
-        table = pd.DataFrame(
-            {
-                "observations": book.observed.sum(axis=1),
-                "labels": book.n_labels,
-                "cost": book.n_labels * problem.label_costs,
-                "selected": np.isin(np.arange(len(book.n_labels)), selected),
-            },
-            index=pd.Index(problem.feature_names, name="feature"),
-        )
-        return table.reindex(pd.Index(self.space.names, name="feature"))
-
-    def _history(self) -> pd.DataFrame:
-        spent, rows = 0.0, []
-        told: dict[int, list[tuple[Hashable, Hashable | None]]] = {}
-        for event in self.events:
-            if event.kind != "told":
-                continue
-            query = event.query
-            spent += len(event.answers) * self.space.costs[query.feature]
-            labels = told.setdefault(query.id, [])
-            labels += zip(event.answers, event.workers or [None] * len(event.answers), strict=True)
-            if len(labels) == query.n_labels:
-                answers, workers = zip(*labels, strict=True)
-                rows.append((query.id, query.feature, query.target, answers, workers, spent))
-        columns = ["id", "feature", "target", "answers", "workers", "spent"]
-        return pd.DataFrame(rows, columns=columns).set_index("id")
 
 
 def _sorted_positions(names: Sequence[Hashable]) -> list[int]:

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from scipy.special import betaincinv
 
-from bayescrowd.budgeted.beliefs.credibility import delta_of, table_credibility, thresholds
+from bayescrowd.budgeted.beliefs.credibility import table_credibility
+from bayescrowd.budgeted.beliefs.credibility_thresholds import delta_of, thresholds
 from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
 from bayescrowd.budgeted.policies.bleafs import BLeafs
 from bayescrowd.budgeted.policy import BudgetResult

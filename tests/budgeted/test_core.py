@@ -14,6 +14,9 @@ VALUES = {"a": [0, 1], "b": ["x", "y", "z"], "c": [0, 1, 2, 3], "d": ["no", "yes
 COSTS = {"b": 1.5, "c": 0.5}
 SPACE = bc.FeatureSpace(classes=["p", "q"], features=VALUES, prior=[0.6, 0.4], costs=COSTS)
 
+OWN = bc.BLeafs(SPACE, 60, 2, seed=4).core.problem.space
+"""The space as policies order it."""
+
 every_model = pytest.mark.parametrize("model", ["naive_bayes", "access_path"])
 
 
@@ -21,10 +24,12 @@ def content(value):
     """Everything that a value says, in numbers and bytes that can be compared."""
     if isinstance(value, Belief):
         said = [value.mean(), value.draw(np.random.default_rng(0))]
-        for f in range(len(VALUES)):
-            rows = value.rows(f)
-            reader = value.reader(f, np.arange(rows[0].shape[1]), "mean")
-            said += [*rows, reader.log_likelihood(np.array([[0, 1, -1], [1, 1, 0]]))]
+        for f, width in enumerate(OWN.n_values):
+            known = value.credibility(
+                f, OWN.class_prior, epsilon=0.05, measure="interval", required=(0.4, 0.4)
+            )
+            reader = value.reader(f, np.arange(width), "mean")
+            said += [known, reader.log_likelihood(np.array([[0, 1, -1], [1, 1, 0]]))]
         return [type(value), *map(content, said)]
     if isinstance(value, np.ndarray):
         return value.shape, value.tobytes()

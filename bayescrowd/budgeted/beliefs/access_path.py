@@ -24,6 +24,7 @@ The chains' seeds are the numbers of their sweeps: the same readings give the sa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +34,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from bayescrowd.budgeted.beliefs.access_path_credibility import joint_credibility
+from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
 from bayescrowd.budgeted.beliefs.label_multisets import (
     MultisetReader,
     Multisets,
@@ -170,9 +173,19 @@ class AccessPathBelief:
             self._mean = _pad([chains.channel for chains in self.features], 0.0)
         return self._mean
 
-    def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
-        """Expected concentrations: values given each class, and labels given each value."""
-        return self.features[feature].rows()
+    def credibility(
+        self,
+        feature: int,
+        prior: Float[np.ndarray, " cls"],
+        *,
+        epsilon: float,
+        measure: Measure,
+        required: tuple[float, float] | None = None,
+    ) -> Credibility:
+        """Mass near the means under the joint posterior; see `access_path_credibility`."""
+        return self.features[feature].credibility(
+            prior, epsilon=epsilon, measure=measure, required=required
+        )
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
@@ -235,9 +248,24 @@ class FeatureChains:
         counts, log_orders = self.outcomes
         return np.exp(log_predictive(self.tables, counts) + log_orders[:, None]).T
 
-    def rows(self) -> list[Float[np.ndarray, "row value"]]:
-        """Expected concentrations: values given each class, and labels given each value."""
-        return [np.mean(rows, axis=0) for rows in self.tables]
+    def credibility(
+        self,
+        class_prior: Float[np.ndarray, " cls"],
+        *,
+        epsilon: float,
+        measure: Measure,
+        required: tuple[float, float] | None = None,
+    ) -> Credibility:
+        """How well both tables are known; the chains themselves stay where they are."""
+        rng = np.random.default_rng([self.n_readings, self.n_sweeps])
+        return joint_credibility(
+            rng,
+            self._states(rng),
+            class_prior,
+            epsilon=epsilon,
+            measure=measure,
+            required=required,
+        )
 
     def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
@@ -246,11 +274,7 @@ class FeatureChains:
 
     def mode(self) -> Mode:
         """The tables at the posterior mode that is nearest to the chains."""
-        v = self.outcomes.counts.shape[1]
-        (target, counts), n_equal = self._groups()
-        groups = Groups(FeatureReadings(target, counts[:, :v]), n_equal)
-        conditional, confusion = self.prior
-        return posterior_mode(self.tables, groups, Tables(conditional[:, :v], confusion[:v, :v]))
+        return posterior_mode(self.tables, *self._unpadded())
 
     def observe(
         self, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
@@ -308,6 +332,23 @@ class FeatureChains:
         return replace(
             self, chains=Tables(*(np.concatenate(rows).astype(np.float32) for rows in parts))
         )
+
+    def _states(self, rng: np.random.Generator) -> Iterator[Tables]:
+        """The chains as they are, then as they would be after each further sweep."""
+        chains = self.tables
+        yield chains
+        groups, prior = self._unpadded()
+        while True:
+            chains = sweep_groups(rng, chains, groups, prior)
+            yield chains
+
+    def _unpadded(self) -> tuple[Groups, Tables]:
+        """The readings and the prior without padding."""
+        v = self.outcomes.counts.shape[1]
+        (target, counts), n_equal = self._groups()
+        conditional, confusion = self.prior
+        prior = Tables(conditional[:, :v].astype(float), confusion[:v, :v].astype(float))
+        return Groups(FeatureReadings(target, counts[:, :v]), n_equal), prior
 
     def _groups(self) -> Groups:
         n = self.n_readings

@@ -10,53 +10,40 @@ here lie in [0, 1] and rise with the number of observations:
 * 'variance': 1 - 4 times the mean variance of a parameter (1/4 is the largest there is);
 * 'hdi': 1 - the mean width of the parameters' 95 % highest-density intervals.
 
-Where a posterior is known by draws alone, of whatever model and sampler, the mass near a parameter's
-mean is the share of its draws that are near their mean (`draws_credibility`). The Monte-Carlo error
-comes from batch means. What one draw contributes is the influence function of the measure, in which
-the mean around which mass is counted, and the ends of an interval, are estimates from the same
-draws:
+Where a posterior is known by draws alone, of whatever model and sampler, the mass near the mean of
+a parameter is the share of its draws that are near their mean (`draws_credibility`). The standard
+error comes from batch means. What one draw contributes is the influence function of the measure, in
+which the mean around which mass is counted, and the ends of an interval, are estimates from the
+same draws:
 
 * 'interval': 1(|theta - mean| <= epsilon) + (f(mean + epsilon) - f(mean - epsilon)) (theta - mean),
   where the densities f are shares of draws around the interval's ends;
 * 'variance': -4 (theta - mean)^2;
 * 'hdi': -(.95 - 1(theta inside)) / f, where f is the density at the interval's ends, from the
   widths of intervals with slightly more and slightly less mass.
-
-The thresholds follow the paper's guideline: delta_L is 1 - q_i after B/N observations, RoundRobin's
-share, and delta_U after B/K, with all values equally frequent. Since q_i rises with the number of
-observations, delta_U < delta_L, and the printed (delta_U - delta_L) / 2 is negative: nothing is
-ever credible. The midpoint (delta_L + delta_U) / 2 is what the text means.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import betainc, betaincinv
 
-from bayescrowd.budgeted.space import FeatureSpace
-
 __all__ = [
     "Credibility",
-    "Delta",
     "Estimate",
     "Measure",
-    "Thresholds",
     "batch_error",
-    "delta_of",
     "draws_credibility",
-    "least_credibility",
+    "known_intervals",
+    "rows_credibility",
     "table_credibility",
-    "thresholds",
 ]
 
 Measure = Literal["interval", "variance", "hdi"]
 """How the concentration of parameters is measured."""
-
-Delta = Literal["midpoint", "upper", "lower", "printed"]
-"""Rules for delta, given delta_L and delta_U."""
 
 HDI_MASS = 0.95
 """Probability inside a highest-density interval."""
@@ -95,15 +82,6 @@ class Estimate(NamedTuple):
     """The number."""
     error: float
     """Its Monte-Carlo standard error."""
-
-
-class Thresholds(NamedTuple):
-    """1 - credibility of each feature at two spending levels, before any answer."""
-
-    lower: Float[np.ndarray, " feature"]
-    """After B/N observations (delta_L)."""
-    upper: Float[np.ndarray, " feature"]
-    """After B/K observations (delta_U)."""
 
 
 def table_credibility(
@@ -179,7 +157,7 @@ def draws_credibility(
         influence = 1 - 4 * (draws - draws.mean(axis=0)) ** 2 * n / (n - 1)
         known = influence.mean(axis=0)
     else:
-        known, influence = _narrowest_of_draws(draws)
+        known, influence = known_intervals(draws)
     series = influence.mean(axis=2) @ weights
     return Estimate(float(weights @ known.mean(axis=1)), batch_error(series, round(np.sqrt(n))))
 
@@ -193,82 +171,16 @@ def batch_error(series: Float[np.ndarray, " draw"], n_batches: int) -> float:
     return float(batches.std(ddof=1) / np.sqrt(len(batches)))
 
 
-def least_credibility(
-    tables: list[Float[np.ndarray, "_row _value"]],
+def rows_credibility(
+    concentration: Float[np.ndarray, "cls value"],
     prior: Float[np.ndarray, " cls"],
     *,
     epsilon: float,
     measure: Measure,
-) -> float:
-    """The least credibility of a feature's tables of Dirichlet rows (`Belief.rows`).
-
-    Args:
-        tables: concentrations given each class, then tables whose rows count equally.
-        prior: probability of each class.
-        epsilon: half-width of the interval around the mean, for 'interval'.
-        measure: measure of concentration; see the module.
-    """
-    by_class, *others = tables
-    known = [table_credibility(by_class, prior, epsilon=epsilon, measure=measure)]
-    for rows in others:
-        even = np.full(len(rows), 1 / len(rows))
-        known.append(table_credibility(rows, even, epsilon=epsilon, measure=measure))
-    return min(known)
-
-
-def thresholds(
-    space: FeatureSpace,
-    *,
-    budget: float,
-    n_features: int,
-    labels_per_query: int = 1,
-    epsilon: float = 0.05,
-    measure: Measure = "interval",
-) -> Thresholds:
-    """delta_L and delta_U of every feature, from B/N and B/K observations.
-
-    An observation costs `labels_per_query` labels of the feature.
-    """
-    prices = space.label_costs() * labels_per_query
-    shares = {"lower": budget / len(prices), "upper": budget / n_features}
-    found = {}
-    for name, share in shares.items():
-        found[name] = np.array(
-            [
-                1 - _expected_credibility(space, v, share / price, epsilon=epsilon, measure=measure)
-                for v, price in zip(space.n_values, prices, strict=True)
-            ]
-        )
-    return Thresholds(lower=found["lower"], upper=found["upper"])
-
-
-def delta_of(delta: Delta | float, limits: Thresholds) -> Float[np.ndarray, " feature"]:
-    """The threshold of each feature by a rule; a number is the threshold of all features.
-
-    Raises:
-        ValueError: `delta` is neither a number nor a known rule.
-    """
-    rules = {
-        "midpoint": (limits.lower + limits.upper) / 2,
-        "lower": limits.lower,
-        "upper": limits.upper,
-        "printed": (limits.upper - limits.lower) / 2,
-    }
-    if isinstance(delta, str):
-        if delta not in rules:
-            raise ValueError(
-                f"delta={delta!r}: expected a number or one of {', '.join(get_args(Delta))}"
-            )
-        return rules[delta]
-    return np.full(len(limits.lower), float(delta))
-
-
-def _expected_credibility(
-    space: FeatureSpace, n_values: int, n: float, *, epsilon: float, measure: Measure
-) -> float:
-    """Credibility after n observations in the classes' shares, all values equally frequent."""
-    rows = space.strength + n * space.class_prior[:, None] / n_values * np.ones(n_values)
-    return table_credibility(rows, space.class_prior, epsilon=epsilon, measure=measure)
+) -> Credibility:
+    """The credibility of a model whose only parameters are Dirichlet rows given the class."""
+    known = table_credibility(concentration, prior, epsilon=epsilon, measure=measure)
+    return Credibility(known, 1.0, 0.0)
 
 
 def _hdi_width(
@@ -301,10 +213,13 @@ def _near_mean(
     return is_near.mean(axis=0), is_near + slope * away
 
 
-def _narrowest_of_draws(
+def known_intervals(
     draws: Float[np.ndarray, "draw row value"],
 ) -> tuple[Float[np.ndarray, "row value"], Float[np.ndarray, "draw row value"]]:
-    """1 - width of the narrowest interval, and each draw's influence on it."""
+    """1 - width of the narrowest interval that holds 95 % of the draws, and each draw's influence.
+
+    Influences have a mean of about zero over the draws.
+    """
     ordered = np.sort(draws, axis=0)
     low, high = _narrowest(ordered, HDI_MASS)
     narrow, wide = (_narrowest(ordered, HDI_MASS + more) for more in (-_MORE_MASS, _MORE_MASS))

@@ -27,6 +27,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, rows_credibility
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import naive_bayes
 
@@ -92,10 +93,24 @@ class Belief(Protocol):
     def mean(self) -> Float[np.ndarray, "feature cls outcome"]:
         """Posterior mean of the channels."""
 
-    def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
-        """Dirichlet concentrations whose spread the credibility of a feature measures.
+    def credibility(
+        self,
+        feature: int,
+        prior: Float[np.ndarray, " cls"],
+        *,
+        epsilon: float,
+        measure: Measure,
+        required: tuple[float, float] | None = None,
+    ) -> Credibility:
+        """How well the parameters of a feature are known.
 
-        The first table has a row per class; further ones, such as the workers', have their own.
+        Args:
+            feature: position of the feature.
+            prior: probability of each class.
+            epsilon: half-width of the interval around the mean, for 'interval'.
+            measure: measure of concentration; see the module `credibility`.
+            required: what the credibilities of both kinds of parameters are compared with. If it
+                is given, the result need only be on the right side of both.
         """
 
     def reader(
@@ -146,7 +161,7 @@ class NaiveBayesBelief:
         >>> from bayescrowd.budgeted.space import FeatureSpace
         >>> space = FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b", "c"]})
         >>> belief = NaiveBayesBelief(space).observe(0, 0, (1,))
-        >>> belief.rows(0)[0]
+        >>> belief.rows(0)
         array([[1., 2., 1.],
                [1., 1., 1.]])
         >>> belief.mean()[0, 0]
@@ -189,15 +204,27 @@ class NaiveBayesBelief:
         """Posterior mean of the channels."""
         return self._concentration / self._concentration.sum(axis=-1, keepdims=True)
 
-    def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
-        """Concentrations given each class."""
-        return [self._concentration[feature, :, : self.n_outcomes[feature]]]
+    def credibility(
+        self,
+        feature: int,
+        prior: Float[np.ndarray, " cls"],
+        *,
+        epsilon: float,
+        measure: Measure,
+        required: tuple[float, float] | None = None,
+    ) -> Credibility:
+        """Equation 1 in closed form."""
+        return rows_credibility(self.rows(feature), prior, epsilon=epsilon, measure=measure)
+
+    def rows(self, feature: int) -> Float[np.ndarray, "cls value"]:
+        """Concentrations of a feature's values given each class."""
+        return self._concentration[feature, :, : self.n_outcomes[feature]]
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
     ) -> ChannelReader:
         """A reader of values at the posterior mean, or at its mode."""
-        (rows,) = self.rows(feature)
+        rows = self.rows(feature)
         mean = rows / rows.sum(axis=1, keepdims=True)
         channel = mode_rows(rows) if estimate == "map" else mean
         return ChannelReader(channel[:, slots], first_majority)

@@ -35,6 +35,7 @@ from jaxtyping import Float, Int
 from scipy.special import softmax
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief, FeatureChains
+from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader, ReaderOfWorkers
 from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.space import FeatureSpace
@@ -159,9 +160,19 @@ class NoisyShrunkBelief:
         """Posterior mean of the majorities' channels."""
         return self._majorities.mean()
 
-    def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
-        """Expected concentrations of the access path model."""
-        return self._learn(feature).chains.rows()
+    def credibility(
+        self,
+        feature: int,
+        prior: Float[np.ndarray, " cls"],
+        *,
+        epsilon: float,
+        measure: Measure,
+        required: tuple[float, float] | None = None,
+    ) -> Credibility:
+        """That of the parameters of the access path model."""
+        return self._learn(feature).chains.credibility(
+            prior, epsilon=epsilon, measure=measure, required=required
+        )
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate

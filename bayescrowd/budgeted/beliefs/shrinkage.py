@@ -28,6 +28,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 from scipy.special import gammaln
 
+from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, rows_credibility
 from bayescrowd.budgeted.beliefs.naive_bayes import (
     Belief,
     ChannelReader,
@@ -136,10 +137,18 @@ class ShrunkBelief:
         """Posterior mean of the channels."""
         return self._explained.mean
 
-    def rows(self, feature: int) -> list[Float[np.ndarray, "row value"]]:
-        """Concentrations given each class, each class on its own, under the space's prior."""
-        n_values = self.n_outcomes[feature]
-        return [(self._rows + self._counts)[feature, :, :n_values]]
+    def credibility(
+        self,
+        feature: int,
+        prior: Float[np.ndarray, " cls"],
+        *,
+        epsilon: float,
+        measure: Measure,
+        required: tuple[float, float] | None = None,
+    ) -> Credibility:
+        """Equation 1 in closed form, each class on its own, under the space's prior."""
+        rows = (self._rows + self._counts)[feature, :, : self.n_outcomes[feature]]
+        return rows_credibility(rows, prior, epsilon=epsilon, measure=measure)
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate

@@ -16,7 +16,7 @@ Until a worker has enough labels of a feature, its chains are those of `access_p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -180,6 +180,15 @@ class WorkerChains(FeatureChains):
         for _ in range(N_BURN_IN):
             chains = chains.sweep()
         return chains
+
+    def _states(self, rng: np.random.Generator) -> Iterator[Tables]:
+        """The chains as they are, then as they would be after each further sweep."""
+        if not self.groups:
+            yield from super()._states(rng)
+        chains = self
+        while True:
+            yield chains.tables
+            chains = chains.sweep()
 
     @cached_property
     def counts_by_group(self) -> Float[np.ndarray, "reading column"]:

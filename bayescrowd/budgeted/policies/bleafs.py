@@ -12,6 +12,12 @@ an argument. The defaults follow its text and, where that is silent, the reading
 table 1:
 
 * `delta`: the printed rule is negative, so that nothing is ever credible; the midpoint is meant.
+  With noisy labels both kinds of parameters must be credible, those of the feature and those of the
+  crowd, by the same rule unless `crowd_delta` is another. The paper's guideline counts
+  observations whose values are known. Readings of noisy labels tell less, so that the same delta
+  asks for more of them than the guideline says, and where labels are mostly guesses no number of
+  readings that the budget allows makes a feature credible: then every search spends all it may, as
+  under the printed rule.
 * `carry`: whether what a search leaves unspent goes to the next one. Table 1 spends 60, 85, 32 and
   23 of 200, which no reading allows: neither shares of 100, 50, 25 and 25, nor halvings of what is
   left of B (line 18 of the algorithm); carrying allows 175 labels in the first three searches,
@@ -32,13 +38,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayescrowd.budgeted.beliefs.credibility import (
-    Delta,
-    Measure,
-    delta_of,
-    least_credibility,
-    thresholds,
-)
+from bayescrowd.budgeted.beliefs.credibility import Measure
+from bayescrowd.budgeted.beliefs.credibility_thresholds import Requirement, delta_of, thresholds
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief
 from bayescrowd.budgeted.beliefs.options import Sampler, WorkerPrior
 from bayescrowd.budgeted.core import Core, Problem, least_asked
@@ -63,13 +64,22 @@ class BLeafs(Policy):
             majority of the labels, 'access_path' all of them, as noisy reports of a hidden value.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
-        sampler: how the posterior is drawn from: 'conjugate'.
-        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
-        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
-            workers.
+        sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
+            and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
+            model; or a `ModelSampler` with a NumPyro model of one's own.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         epsilon: half-width of the credible interval.
         delta: how far below 1 the credibility of a selected feature may be: a rule of the module
-            `credibility`, or a number for all features.
+            `credibility_thresholds`, or a number for all features.
+        crowd_delta: the same for the crowd's parameters, which the model 'access_path' alone has:
+            `delta` is then for the feature's values given the class, `crowd_delta` for the labels
+            given the values. The paper uses the same for both.
         measure: measure of credibility.
         carry: whether what a search leaves unspent goes to the next one.
         pick: which feature a search ends with.
@@ -104,15 +114,22 @@ class BLeafs(Policy):
         worker_prior: WorkerPrior = "right",
         worker_parameters: str = "shared",
         epsilon: OpenFraction = 0.05,
-        delta: Delta | float = "midpoint",
+        delta: Requirement = "midpoint",
+        crowd_delta: Requirement | Literal["same"] = "same",
         measure: Measure = "interval",
         carry: bool = True,
         pick: Literal["last-draw", "posterior-mean"] = "last-draw",
         revisit: bool = False,
         seed: Seed = 0,
     ) -> None:
+        if crowd_delta != "same" and model != "access_path":
+            raise ValueError(
+                f"crowd_delta={crowd_delta!r}: expected 'same', since model={model!r} has no "
+                "parameters of the crowd"
+            )
         self.epsilon = epsilon
         self.delta = delta
+        self.crowd_delta = crowd_delta
         self.measure: Measure = measure
         self.carry = carry
         self.pick = pick
@@ -138,10 +155,12 @@ class BLeafs(Policy):
             epsilon=self.epsilon,
             measure=self.measure,
         )
+        of_crowd = self.delta if self.crowd_delta == "same" else self.crowd_delta
         return BLeafsCore(
             problem,
             epsilon=self.epsilon,
             delta=delta_of(self.delta, limits),
+            crowd_delta=delta_of(of_crowd, limits),
             measure=self.measure,
             ceilings=_ceilings(problem.budget, problem.n_features),
             carry=self.carry,
@@ -170,7 +189,8 @@ class BLeafsCore(Core):
     Args:
         problem: what is given.
         epsilon: half-width of the credible interval.
-        delta: how far below 1 the credibility of each feature may be.
+        delta: how far below 1 the credibility of each feature's values given the class may be.
+        crowd_delta: the same for the labels given the values, if the model has such parameters.
         measure: measure of credibility.
         ceilings: how much may have been spent at the end of each search.
         carry: whether what a search leaves unspent goes to the next one.
@@ -180,6 +200,7 @@ class BLeafsCore(Core):
 
     epsilon: float
     delta: Float[np.ndarray, " feature"]
+    crowd_delta: Float[np.ndarray, " feature"]
     measure: Measure
     ceilings: list[float]
     carry: bool
@@ -276,13 +297,17 @@ class BLeafsCore(Core):
         return len(memory.chosen) == self.problem.n_features
 
     def _is_credible(self, state: State, feature: int) -> bool:
-        known = least_credibility(
-            state.belief.rows(feature),
+        required = 1 - float(self.delta[feature]), 1 - float(self.crowd_delta[feature])
+        if max(required) > 1:  # the printed rule
+            return False
+        known = state.belief.credibility(
+            feature,
             self.problem.prior,
             epsilon=self.epsilon,
             measure=self.measure,
+            required=required,
         )
-        return known >= 1 - float(self.delta[feature])
+        return known.conditional >= required[0] and known.confusion >= required[1]
 
     def _close(self, state: State, query: OpenQuery) -> tuple[State, bool]:
         """Forget the search of a closed query, and say whether it is the present one."""

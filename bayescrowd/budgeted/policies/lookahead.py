@@ -121,10 +121,15 @@ class BudgetedSelection(Policy):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance.
-        sampler: how the posterior is drawn from: 'conjugate'.
-        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
-        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
-            workers.
+        sampler: 'conjugate'. Other samplers draw from other posteriors than this policy's, whose
+            prior learns how much the classes differ (`shrinkage`) and is part of no NumPyro model.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         target: which class to ask about: 'any', the one with the fewest observations compared with
             its prior; or one drawn with the classes' 'prior' probabilities, as in the paper, for
             when instances cannot be chosen.
@@ -173,6 +178,12 @@ class BudgetedSelection(Policy):
         least_gain: NonNegative = 0.001,
         seed: Seed = 0,
     ) -> None:
+        if sampler != "conjugate":
+            raise ValueError(
+                f"sampler={sampler!r:.60}: expected 'conjugate'; BudgetedSelection has a prior of "
+                "its own, which learns how much the classes differ and is part of no NumPyro "
+                "model; every other policy takes other samplers"
+            )
         self.target = target
         self.stop = stop
         self.least_gain = least_gain

@@ -15,11 +15,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import beta
 
-from bayescrowd.budgeted.beliefs.credibility import (
+from bayescrowd.budgeted.beliefs.credibility import table_credibility
+from bayescrowd.budgeted.beliefs.credibility_thresholds import (
     Delta,
     Thresholds,
     delta_of,
-    table_credibility,
     thresholds,
 )
 from bayescrowd.experiments.bleafs.runs import load_problem

@@ -1,4 +1,4 @@
-"""Credibility: equation 1 by integration, its thresholds, and the other measures."""
+"""Credibility: equation 1 by integration, the other measures, and all of them from draws."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,9 @@ from scipy import integrate, stats
 
 from bayescrowd.budgeted.beliefs.credibility import (
     batch_error,
-    delta_of,
     draws_credibility,
-    least_credibility,
     table_credibility,
-    thresholds,
 )
-from bayescrowd.budgeted.space import FeatureSpace
 
 ROWS = np.array([[3.0, 2.0, 5.0], [1.0, 1.0, 12.0]])
 WEIGHTS = np.array([0.7, 0.3])
@@ -49,47 +45,12 @@ def test_variance_by_hand_and_hdi_by_search():
     assert found == pytest.approx(1 - width, abs=1e-6)
 
 
-def test_of_several_tables_the_least_credible_counts():
-    by_worker = np.array([[30.0, 10.0], [8.0, 2.0]])
-    known = table_credibility(ROWS, WEIGHTS), table_credibility(by_worker, np.array([0.5, 0.5]))
-    for tables, expected in (([ROWS], known[0]), ([ROWS, by_worker], min(known))):
-        found = least_credibility(tables, WEIGHTS, epsilon=0.05, measure="interval")
-        assert found == expected
-
-
 @every_measure
 def test_rises_with_the_number_of_answers(measure):
     known = [table_credibility(n * ROWS, WEIGHTS, measure=measure) for n in (1, 2, 4, 50, 1000)]
     assert (np.diff(known) > 0).all()
     assert known[0] >= 0
     assert known[-1] <= 1
-
-
-def space(**features):
-    return FeatureSpace(classes=["a", "b"], features=features, prior=[0.8, 0.2])
-
-
-def test_thresholds_are_the_credibility_at_b_over_n_and_b_over_k():
-    both = space(x=[0, 1], y=[0, 1, 2, 3])
-    limits = thresholds(both, budget=80, n_features=1)
-    for f, width in enumerate((2, 4)):
-        for n, found in ((40, limits.lower), (80, limits.upper)):
-            rows = 1 + n * np.array([[0.8], [0.2]]) / width * np.ones(width)
-            assert found[f] == pytest.approx(1 - table_credibility(rows, both.class_prior))
-    assert (limits.upper < limits.lower).all()
-
-
-def test_queries_of_several_labels_buy_fewer_observations():
-    one = thresholds(space(x=[0, 1]), budget=20, n_features=1)
-    five = thresholds(space(x=[0, 1]), budget=100, n_features=1, labels_per_query=5)
-    np.testing.assert_allclose(one, five)
-
-
-def test_rules_for_delta():
-    limits = thresholds(space(x=[0, 1], y=[0, 1, 2]), budget=60, n_features=1)
-    np.testing.assert_allclose(delta_of("midpoint", limits), (limits.lower + limits.upper) / 2)
-    assert (delta_of("printed", limits) < 0).all()  # hence nothing is ever credible
-    assert delta_of(0.25, limits).tolist() == [0.25, 0.25]
 
 
 # From draws

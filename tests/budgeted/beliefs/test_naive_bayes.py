@@ -27,9 +27,9 @@ def test_the_update_of_the_paper():
     belief = NaiveBayesBelief(FeatureSpace(classes=["yes", "no"], features={"x": list("abc")}))
     for value in (0, 0, 1, 2, 2, 2, 2):
         belief = belief.observe(0, 0, (value,))
-    assert belief.rows(0)[0][0].tolist() == [3, 2, 5]
+    assert belief.rows(0)[0].tolist() == [3, 2, 5]
     belief = belief.observe(0, 0, (1,))
-    assert belief.rows(0)[0][0].tolist() == [3, 3, 5]
+    assert belief.rows(0)[0].tolist() == [3, 3, 5]
 
 
 def test_concentrations_are_those_of_the_model_plus_counts():
@@ -40,7 +40,7 @@ def test_concentrations_are_those_of_the_model_plus_counts():
     counts[0, 0, 1], counts[0, 1, 2], counts[1, 1, 0] = 2, 1, 1
     for f, width in enumerate((3, 2)):
         expected = (np.asarray(prior) + counts)[f, :, :width]
-        np.testing.assert_allclose(learned().rows(f)[0], expected, rtol=1e-6)
+        np.testing.assert_allclose(learned().rows(f), expected, rtol=1e-6)
 
 
 def test_draws_have_the_moments_of_a_dirichlet():
@@ -49,7 +49,7 @@ def test_draws_have_the_moments_of_a_dirichlet():
     assert (draws[:, 1, :, 2] == 0).all()
     np.testing.assert_allclose(draws.sum(axis=-1), 1, rtol=1e-12)
     for f, width in enumerate((3, 2)):
-        for y, row in enumerate(belief.rows(f)[0]):
+        for y, row in enumerate(belief.rows(f)):
             known = stats.dirichlet(row)
             found = draws[:, f, y, :width]
             # a mean or second moment of 1,000 draws has a standard error below .5 / sqrt(1000)
@@ -78,7 +78,7 @@ def test_a_table_at_once_is_the_same_as_one_by_one():
             if said:
                 singly = singly.observe(f, int(y), said)
     for f in range(2):
-        np.testing.assert_allclose(at_once.rows(f)[0], singly.rows(f)[0])
+        np.testing.assert_allclose(at_once.rows(f), singly.rows(f))
 
 
 def test_majorities_by_hand():
