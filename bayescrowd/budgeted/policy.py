@@ -8,64 +8,62 @@ None changes nothing.
 
 Neither the order of features, values or classes in the space nor the names of the values matter:
 features and classes are sorted by name, then the features take an order drawn from the seed, which
-breaks ties. (A fixed order would favour whatever comes first.)
+breaks ties. (A fixed order would favour whatever comes first.) With a model of the user's own,
+everything keeps the user's order, which that model may give a meaning to.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.credibility import Measure
-from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief, PointEstimate
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
+from bayescrowd.budgeted.beliefs.options import (
+    BELIEFS,
+    BeliefOptions,
+    FirstBelief,
+    Sampler,
+    WorkerPrior,
+    check_options,
+)
+from bayescrowd.budgeted.beliefs.own_model import ModelSampler
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.core import Core, Problem
-from bayescrowd.budgeted.query_book import Event, Query, QueryLog
+from bayescrowd.budgeted.query_book import Event, Query
+from bayescrowd.budgeted.query_log import QueryLog
+from bayescrowd.budgeted.result import BudgetResult, history_table, spending_table
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.budgeted.state import Ask, Decision, Position, State, Stop
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
 from bayescrowd.data.vocabulary import natural_key, plain
 
-__all__ = ["BELIEFS", "BudgetResult", "FirstBelief", "ModelName", "Policy"]
+__all__ = ["BudgetResult", "ModelName", "Policy"]
 
 ModelName = Literal["naive_bayes", "access_path"]
-
-FirstBelief = Callable[[FeatureSpace, int], Belief]
-"""Makes the belief before the first answer from the space and the number of labels per query."""
-
-BELIEFS: dict[str, FirstBelief] = {
-    "naive_bayes": lambda space, labels_per_query: NaiveBayesBelief(space),
-    "access_path": AccessPathBelief,
-}
-"""How each model's belief is made."""
 
 # beartype knows `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="Policy")
 
 
-class BudgetResult(NamedTuple):
-    """What a policy has learned."""
+class _Moment(NamedTuple):
+    """All that changes in a policy, as one value.
 
-    selected: tuple[Hashable, ...]
-    """The K features to use, in the order in which they were chosen."""
-    classifier: Classifier
-    """Predicts the class from the selected features."""
-    spending: pd.DataFrame
-    """By feature: observations, labels, cost, and whether it is selected."""
-    history: pd.DataFrame
-    """By query id: feature, target, answers, and what had been spent when it was complete."""
-    spent: float
-    """Cost of all labels."""
-    left: float
-    """Budget not spent."""
-    stopped: str
-    """Why no more is asked; 'not finished' while there is more to ask."""
+    An event replaces it by a single assignment: whatever interrupts the work on an event, it has
+    either happened or not.
+    """
+
+    state: State
+    """What decisions depend on."""
+    log: QueryLog
+    """The events that led there."""
+    decision: Decision | None
+    """What the core decides in this state; None until it has been asked."""
 
 
 class Policy(ABC):
@@ -78,6 +76,16 @@ class Policy(ABC):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
+        sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
+            and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
+            model; or a `ModelSampler` with a NumPyro model of one's own.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         seed: seed of every random choice.
 
     Raises:
@@ -97,10 +105,15 @@ class Policy(ABC):
         *,
         model: str = "naive_bayes",
         labels_per_query: Count = 1,
+        sampler: Sampler = "conjugate",
+        worker_prior: WorkerPrior = "right",
+        worker_parameters: str = "shared",
         seed: Seed = 0,
     ) -> None:
         if model not in self._beliefs:
             raise ValueError(f"model={model!r}: expected one of {', '.join(self._beliefs)}")
+        options = BeliefOptions(labels_per_query, sampler, worker_prior, worker_parameters)
+        check_options(options)
         if n_features > len(space.features):
             raise ValueError(
                 f"n_features={n_features}: expected 1 to {len(space.features)}, the number of "
@@ -116,17 +129,23 @@ class Policy(ABC):
         self.n_features = n_features
         self.model = model
         self.labels_per_query = labels_per_query
+        self.sampler = sampler
+        self.worker_prior = worker_prior
+        self.worker_parameters = worker_parameters
         self.seed = seed
         rng = np.random.default_rng(seed)
-        features = rng.permutation(_sorted_positions(space.names))
-        own_space = space.take(features.tolist(), _sorted_positions(space.classes))
+        features = rng.permutation(_sorted_positions(space.names)).tolist()
+        own_space = space
+        if not isinstance(sampler, ModelSampler):
+            own_space = space.take(features, _sorted_positions(space.classes))
         problem = Problem(own_space, budget, n_features, labels_per_query)
         self._core = self._make_core(problem)
-        belief = self._beliefs[model](own_space, labels_per_query)
-        self._state = self._core.begin(belief, Position.after(rng))
-        self._log = QueryLog(problem.code_of)
-        self._decision: Decision | None = None
-        """What the core decides in the present state; None until it has been asked."""
+        belief = self._beliefs[model](own_space, options)
+        state = self._core.begin(belief, Position.after(rng))
+        if isinstance(sampler, ModelSampler):
+            # such a model may know its values apart before they have been seen
+            state = state._replace(slots=tuple(tuple(range(v)) for v in space.n_values))
+        self._now = _Moment(state, QueryLog(problem.code_of), None)
 
     @abstractmethod
     def _make_core(self, problem: Problem) -> Core:
@@ -155,20 +174,40 @@ class Policy(ABC):
         return queries
 
     @validate_arguments
-    def tell(self, query: Query | int, answers: Any) -> None:
+    def tell(self, query: Query | int, answers: Any, workers: Any = None) -> None:
         """Report answers to a query: all its labels or some of them, whenever they come.
 
-        This is the only place where budget is spent. The same answers again are ignored.
+        This is the only place where budget is spent. A call that is interrupted, even by Ctrl-C
+        while the model learns, has happened as a whole or not at all, and may be repeated: labels
+        that were reported before are not counted again.
+
+        * With `workers`, the same label by the same worker is one label however often it is
+          reported; another label by the same worker is an error.
+        * Without, the same labels in any order as in an earlier call about the query, or exactly
+          those that it has, are taken as the same report. If the query still lacks labels, a
+          warning says so: another worker may have given an equal label. Report such labels all at
+          once, or name the workers.
 
         Args:
             query: the query, or its id.
             answers: a value or several.
+            workers: who gave the answers: a name, or as many as there are answers.
 
         Raises:
             ValueError: the query was never asked, or an answer is impossible, superfluous, or
                 differs from the one reported before; nothing is spent then.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> space = bc.FeatureSpace(classes=["yes", "no"], features={"x": ["a", "b"]})
+            >>> policy = bc.RoundRobin(space, budget=6, n_features=1, labels_per_query=3)
+            >>> query = policy.ask()
+            >>> policy.tell(query, "a", workers="Ann")
+            >>> policy.tell(query, ["a", "b"], workers=["Ann", "Bob"])  # Ann's is not new
+            >>> policy.spent
+            2.0
         """
-        event = self._log.check_answers(query, answers, self._state.book)
+        event = self._now.log.check_answers(query, answers, workers, self._state.book)
         if event is not None:
             self._record(event)
 
@@ -181,7 +220,7 @@ class Policy(ABC):
         Raises:
             ValueError: the query is not open, or has an answer.
         """
-        self._record(self._log.check_exhausted(query, self._state.book))
+        self._record(self._now.log.check_exhausted(query, self._state.book))
 
     @validate_arguments
     def withdraw(self, query: Query | int) -> None:
@@ -190,7 +229,7 @@ class Policy(ABC):
         Raises:
             ValueError: the query is not open.
         """
-        self._record(self._log.check_withdrawn(query, self._state.book))
+        self._record(self._now.log.check_withdrawn(query, self._state.book))
 
     @validate_arguments
     def replay(self: Itself, events: Iterable[Event], *, strict: bool = True) -> Itself:
@@ -204,13 +243,13 @@ class Policy(ABC):
         Raises:
             ValueError: this policy has events of its own, or would ask another question.
         """
-        if self._log.events:
+        if len(self._now.log):
             raise ValueError("replay: expected a policy that has not asked anything yet")
         for number, event in enumerate(events, start=1):
             if event.kind == "asked":
                 self._replay_question(event.query, number, strict=strict)
             elif event.kind == "told":
-                self.tell(event.query, event.answers)
+                self.tell(event.query, event.answers, event.workers or None)
             elif event.kind == "exhausted":
                 self.exhausted(event.query)
             else:
@@ -218,9 +257,11 @@ class Policy(ABC):
         return self
 
     def _decide(self) -> Decision:
-        if self._decision is None:
-            self._decision = self._core.decide(self._state)
-        return self._decision
+        decision = self._decision
+        if decision is None:
+            decision = self._core.decide(self._state)
+            self._now = self._now._replace(decision=decision)
+        return decision
 
     def _replay_question(self, query: Query, number: int, *, strict: bool) -> None:
         decision = self._decide()
@@ -256,9 +297,16 @@ class Policy(ABC):
 
     def _record(self, event: Event, state: State | None = None) -> None:
         """Move on from the present state, or from the one given, by an event."""
-        self._state = self._core.tell(self._state if state is None else state, event)
-        self._decision = None
-        self._log.append(event)
+        after = self._core.tell(self._state if state is None else state, event)
+        self._now = _Moment(after, self._now.log.add(event), None)
+
+    @property
+    def _state(self) -> State:
+        return self._now.state
+
+    @property
+    def _decision(self) -> Decision | None:
+        return self._now.decision
 
     # -- what there is to see ----------------------------------------------------------------
 
@@ -275,7 +323,7 @@ class Policy(ABC):
     @property
     def events(self) -> tuple[Event, ...]:
         """All that has happened, in order: with the arguments, it determines the state."""
-        return tuple(self._log.events)
+        return self._now.log.events
 
     @property
     def open_queries(self) -> tuple[Query, ...]:
@@ -310,8 +358,10 @@ class Policy(ABC):
         return BudgetResult(
             selected=tuple(names[f] for f in selected),
             classifier=self._make_classifier(selected, estimate),
-            spending=self._spending(selected),
-            history=self._history(),
+            spending=spending_table(
+                self._state.book, self._core.problem.label_costs, names, selected
+            ).reindex(pd.Index(self.space.names, name="feature")),
+            history=history_table(self.events, self.space.costs),
             spent=self.spent,
             left=self.left,
             stopped=self.stopped or "not finished",
@@ -353,7 +403,7 @@ class Policy(ABC):
             )
         names, belief = self._core.problem.feature_names, self._state.belief
         readers = {names[f]: belief.reader(f, self._value_slots(f), estimate) for f in selected}
-        return Classifier(self._core.problem.space, readers)
+        return Classifier(self._core.problem.space, readers, self._state.workers)
 
     def _value_slots(self, feature: int) -> Int[np.ndarray, " value"]:
         """Slot of each value; those never seen take the slots that are left."""
@@ -363,33 +413,6 @@ class Policy(ABC):
         slots = np.empty(n_values, dtype=np.int64)
         slots[[*seen, *unseen]] = np.arange(n_values)
         return slots
-
-    def _spending(self, selected: Sequence[int]) -> pd.DataFrame:
-        book, problem = self._state.book, self._core.problem
-        table = pd.DataFrame(
-            {
-                "observations": book.observed.sum(axis=1),
-                "labels": book.n_labels,
-                "cost": book.n_labels * problem.label_costs,
-                "selected": np.isin(np.arange(len(book.n_labels)), selected),
-            },
-            index=pd.Index(problem.feature_names, name="feature"),
-        )
-        return table.reindex(pd.Index(self.space.names, name="feature"))
-
-    def _history(self) -> pd.DataFrame:
-        spent, rows = 0.0, []
-        answers: dict[int, tuple[Hashable, ...]] = {}
-        for event in self._log.events:
-            if event.kind != "told":
-                continue
-            query = event.query
-            spent += len(event.answers) * self.space.costs[query.feature]
-            reported = answers[query.id] = answers.get(query.id, ()) + event.answers
-            if len(reported) == query.n_labels:
-                rows.append((query.id, query.feature, query.target, reported, spent))
-        columns = ["id", "feature", "target", "answers", "spent"]
-        return pd.DataFrame(rows, columns=columns).set_index("id")
 
 
 def _sorted_positions(names: Sequence[Hashable]) -> list[int]:

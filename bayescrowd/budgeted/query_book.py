@@ -4,22 +4,18 @@
 return a new book. Money is spent in `QueryBook.answer` alone. Open queries reserve the price of
 their missing labels, so that several can be open at a time and the budget still holds.
 
-`QueryLog` is what the user's side of a policy keeps: all events, and the checks of what a user
-reports. Everything is checked before anything changes: a refused answer changes nothing.
+What users report, and which of it was reported before, is the matter of `query_log`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from bayescrowd.data.vocabulary import comma_list, plain
-
-__all__ = ["ROUNDING", "Event", "OpenQuery", "Query", "QueryBook", "QueryLog"]
+__all__ = ["ROUNDING", "Event", "OpenQuery", "Query", "QueryBook"]
 
 ROUNDING = 1e-9
 """Largest rounding error that a sum of costs may have."""
@@ -47,6 +43,8 @@ class Event(NamedTuple):
     """The query that it happened to."""
     answers: tuple[Hashable, ...]
     """The labels that were reported; empty unless `kind` is 'told'."""
+    workers: tuple[Hashable, ...] = ()
+    """Who gave each of the labels; empty if that was not reported."""
 
 
 class OpenQuery(NamedTuple):
@@ -62,6 +60,8 @@ class OpenQuery(NamedTuple):
     """Cost of one label."""
     answers: tuple[Hashable, ...]
     """The labels received so far."""
+    workers: tuple[Hashable | None, ...] = ()
+    """Who gave each of them; None where that was not reported."""
 
     @property
     def n_missing(self) -> int:
@@ -116,14 +116,19 @@ class QueryBook(NamedTuple):
             pending=_add(self.pending, (query.feature, query.cls), 1),
         )
 
-    def answer(self, id_: int, answers: tuple[Hashable, ...]) -> tuple[QueryBook, OpenQuery]:
+    def answer(
+        self, id_: int, answers: tuple[Hashable, ...], workers: tuple[Hashable, ...] = ()
+    ) -> tuple[QueryBook, OpenQuery]:
         """Pay for answers to an open query, and close it if it lacks none then.
 
         Returns:
             The new book, and the query with all its answers.
         """
         before = self.open_queries[id_]
-        query = before._replace(answers=before.answers + answers)
+        query = before._replace(
+            answers=before.answers + answers,
+            workers=before.workers + (workers or (None,) * len(answers)),
+        )
         cost = len(answers) * query.label_cost
         book = self._replace(
             spent=self.spent + cost,
@@ -154,95 +159,6 @@ class QueryBook(NamedTuple):
             pending=_add(self.pending, pair, -1),
             observed=_add(self.observed, pair, 1) if query.answers else self.observed,
         )
-
-
-class QueryLog:
-    """All events of one policy, and the checks of what its user reports.
-
-    Args:
-        code_of: gives the position of a value among those of a feature, or raises a ValueError.
-    """
-
-    def __init__(self, code_of: Callable[[Hashable, Hashable], int]) -> None:
-        self._code_of = code_of
-        self.events: list[Event] = []
-        self._queries: dict[int, Query] = {}
-        self._answers: dict[int, tuple[Hashable, ...]] = {}
-
-    def append(self, event: Event) -> None:
-        """Record an event that has been checked."""
-        id_ = event.query.id
-        self.events.append(event)
-        self._queries[id_] = event.query
-        self._answers[id_] = self._answers.get(id_, ()) + event.answers
-
-    def check_answers(self, query: Query | int, answers: Any, book: QueryBook) -> Event | None:
-        """The event of answers to a query; None if the same answers were reported before.
-
-        Raises:
-            ValueError: the query was never asked, or the answers are impossible, too many, or
-                differ from those that closed it.
-        """
-        reported = _as_answers(answers)
-        known = self._find(query)
-        so_far = self._answers[known.id]
-        name = f"query {known.id} ({known.feature!r} of {known.target!r})"
-        if known.id not in book.open_queries:
-            if Counter(reported) == Counter(so_far):
-                return None
-            raise ValueError(
-                f"{name} is closed with the answers {comma_list(so_far) or 'none'}; "
-                f"got {comma_list(reported)}"
-            )
-        if not reported:
-            raise ValueError(f"{name}: no answer given")
-        n_missing = known.n_labels - len(so_far)
-        if len(reported) > n_missing:
-            raise ValueError(f"{name} lacks {n_missing} labels; got {len(reported)}")
-        for value in reported:
-            try:
-                self._code_of(known.feature, value)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-        return Event("told", known, reported)
-
-    def check_exhausted(self, query: Query | int, book: QueryBook) -> Event:
-        """The event of a query for which there is no instance.
-
-        Raises:
-            ValueError: the query is not open, or has an answer.
-        """
-        known = self._find_open(query, book)
-        if self._answers[known.id]:
-            raise ValueError(f"query {known.id} has answers, hence an instance")
-        return Event("exhausted", known, ())
-
-    def check_withdrawn(self, query: Query | int, book: QueryBook) -> Event:
-        """The event of a query that will have no further answers.
-
-        Raises:
-            ValueError: the query is not open.
-        """
-        return Event("withdrawn", self._find_open(query, book), ())
-
-    def _find(self, query: Query | int) -> Query:
-        known = self._queries.get(query.id if isinstance(query, Query) else query)
-        if known is None or (isinstance(query, Query) and query != known):
-            raise ValueError(f"query={query}: never asked; expected one that `ask` returned")
-        return known
-
-    def _find_open(self, query: Query | int, book: QueryBook) -> Query:
-        known = self._find(query)
-        if known.id not in book.open_queries:
-            raise ValueError(f"query {known.id} is closed already")
-        return known
-
-
-def _as_answers(answers: Any) -> tuple[Hashable, ...]:
-    """One answer or several as a tuple."""
-    if isinstance(answers, str) or not hasattr(answers, "__iter__"):
-        return (plain(answers),)
-    return tuple(plain(value) for value in answers)
 
 
 def _add(

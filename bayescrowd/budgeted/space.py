@@ -2,7 +2,8 @@
 
 A numeric column of a table becomes a feature with few values: with more than ten distinct numbers
 it is cut at its quantiles into five intervals that hold about as many rows each (fewer if ties
-leave fewer cuts); with ten or fewer, each number is a value.
+leave fewer cuts); with ten or fewer, each number is a value. A column with a single value, or with
+none, carries nothing: it is not a feature, and the space lists it as constant.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bayescrowd.data.columns import (
     as_pandas,
     code_found,
     code_known,
+    constant_columns,
     refuse_missing,
     refuse_repeats,
     require_columns,
@@ -62,6 +64,8 @@ class FeatureSpace:
         costs: what one label of a feature costs, by name; 1 for features that are not named.
         cuts: the numbers at which numeric features are cut into intervals, by name; a number at a
             cut belongs to the interval above it.
+        constant: columns of the table that the space was made from that are not features, since
+            they hold a single value or none; tables may have them, and nothing is asked about them.
 
     Examples:
         >>> import bayescrowd as bc
@@ -80,6 +84,7 @@ class FeatureSpace:
     strength: Positive = 1.0
     costs: Mapping[Hashable, float] = field(default_factory=dict)
     cuts: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
+    constant: Sequence[Hashable] = ()
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -113,6 +118,7 @@ class FeatureSpace:
         object.__setattr__(self, "prior", _checked_prior(self.prior, classes))
         object.__setattr__(self, "costs", costs)
         object.__setattr__(self, "cuts", {f: tuple(c) for f, c in self.cuts.items()})
+        object.__setattr__(self, "constant", tuple(plain(name) for name in self.constant))
 
     @classmethod
     @validate_arguments
@@ -126,11 +132,17 @@ class FeatureSpace:
     ) -> FeatureSpace:
         """The space of a labelled table: its columns, their values, the classes' frequencies.
 
+        Columns with a single value, or with none, are left out and listed in `constant`.
+
         Args:
             table: a `TableDataset`, or a data frame whose column `target` holds the class.
             target: name of the class column of a data frame; not needed for a `TableDataset`.
             strength: strength of the priors; see `FeatureSpace`.
-            costs: what one label of a feature costs; see `FeatureSpace`.
+            costs: what one label of a feature costs; see `FeatureSpace`. It may name constant
+                columns.
+
+        Raises:
+            ValueError: no column has two values.
 
         Examples:
             >>> import pandas as pd
@@ -149,7 +161,13 @@ class FeatureSpace:
         class_codes, names = code_found(classes, _name_of(classes), where)
         values: dict[Hashable, Sequence[Hashable]] = {}
         cuts: dict[Hashable, Sequence[float]] = {}
-        for name in frame.columns:
+        constant = constant_columns(frame, where)
+        if len(constant) == frame.shape[1] > 0:
+            raise ValueError(
+                f"each column of the table has a single value or none ({comma_list(constant)}); "
+                "expected one with two or more"
+            )
+        for name in frame.columns.difference(constant, sort=False):
             _, found = code_found(frame[name], name, where)
             if _is_number(frame[name]) and len(found) > MOST_NUMBERS:
                 cuts[name] = _quantile_cuts(frame[name].dropna())
@@ -161,8 +179,9 @@ class FeatureSpace:
             features=values,
             prior=np.bincount(class_codes) / len(class_codes),
             strength=strength,
-            costs={} if costs is None else costs,
+            costs={name: cost for name, cost in (costs or {}).items() if name not in constant},
             cuts=cuts,
+            constant=constant,
         )
 
     @property
@@ -202,6 +221,7 @@ class FeatureSpace:
             strength=self.strength,
             costs={name: self.costs[name] for name in kept},
             cuts={name: self.cuts[name] for name in kept if name in self.cuts},
+            constant=self.constant,
         )
 
     @validate_arguments
@@ -267,9 +287,10 @@ class FeatureSpace:
     def __repr__(self) -> str:
         low, high = min(self.n_values), max(self.n_values)
         values = f"{low}" if low == high else f"{low} to {high}"
+        left_out = f"; constant: {comma_list(self.constant)}" if self.constant else ""
         return (
             f"FeatureSpace({self.n_classes} classes, {len(self.features)} features of "
-            f"{values} values)"
+            f"{values} values{left_out})"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescrowd.data.columns import factorize_column, refuse_missing
+from bayescrowd.data.columns import constant_columns, factorize_column, refuse_missing
 from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.data.vocabulary import Where, comma_list, refuse_indistinct
 from bayescrowd.io.file_tables import (
@@ -75,13 +75,15 @@ def read_labelled_table(
         _check_values(column, name, file)
     classes = columns.pop(target)
     _check_target(classes, target, file)
-    left_out = [name for name, column in columns.items() if column.nunique() < 2]
-    features = pd.DataFrame({n: column for n, column in columns.items() if n not in left_out})
+    features = pd.DataFrame(columns)
+    left_out = constant_columns(features, Where(file.source, file.row_number))
+    features = features.drop(columns=left_out)
     if features.shape[1] == 0:
         raise ValueError(f"{file.source}: no column besides {target!r} has two or more values")
     for name in columns:
         _check_feature(columns[name], name, file)
-    note = f"left out, having a single value: {', '.join(left_out)}" if left_out else ""
+    names = ", ".join(map(str, left_out))
+    note = f"left out, having a single value: {names}" if left_out else ""
     return TableDataset(features, classes, note, Path(path).stem, file.source)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "as_pandas",
     "code_found",
     "code_known",
+    "constant_columns",
     "factorize_column",
     "is_blank",
     "parse_numbers",
@@ -69,6 +70,21 @@ def rows_by_label(index: pd.Index) -> Where:
         return repr(plain(index[position]))
 
     return Where(row_number=label)
+
+
+def constant_columns(frame: pd.DataFrame, where: Where) -> list[Hashable]:
+    """Names of the columns with a single value or none, which tell no two rows apart.
+
+    Raises:
+        ValueError: an entry is not text, a number or a truth value.
+
+    Examples:
+        >>> frame = pd.DataFrame({"veil": ["white", None], "cap": ["red", "brown"]})
+        >>> constant_columns(frame, Where())
+        ['veil']
+    """
+    found = {name: factorize_column(frame[name], name, where)[1] for name in frame.columns}
+    return [n for n, values in found.items() if sum(not is_blank(v) for v in values) < 2]
 
 
 def code_found(

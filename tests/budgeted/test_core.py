@@ -73,7 +73,8 @@ def run(policy):
                 policy.withdraw(query)
             else:
                 n_new = int(rng.integers(1, 4 - n_before))
-                policy.tell(query, answers(query, 3)[n_before : n_before + n_new])
+                new = slice(n_before, n_before + n_new)
+                policy.tell(query, answers(query, 3)[new], workers=["Ann", "Bob", "Cy"][new])
                 n_answers[query.id] = n_before + n_new
             states.append(policy.state)
         elif policy.stopped:

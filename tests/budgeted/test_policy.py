@@ -2,6 +2,9 @@
 
 import inspect
 import pickle
+import sys
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 
 import bayescrowd as bc
 from bayescrowd.budgeted.policy import Policy
+from bayescrowd.budgeted.query_log import QueryLog
 
 
 def exported_policies():
@@ -168,7 +172,8 @@ def test_the_budget_holds_in_whatever_order_answers_come(kind, data):
             policy.withdraw(query)
         else:
             n_labels = 2 if deed == "both" and is_fresh else 1
-            policy.tell(query, answer(query)[:n_labels])
+            new = slice(0, n_labels) if is_fresh else slice(1, 2)
+            policy.tell(query, answer(query)[new], workers=["Ann", "Bob"][new])
             assert policy.spent == pytest.approx(before + n_labels * space.costs[query.feature])
         assert policy.spent + policy.left == pytest.approx(budget)
         assert policy.spent <= budget + 1e-9
@@ -212,8 +217,8 @@ def test_answers_may_come_all_at_once_or_one_by_one(kind):
     whole = finish(kind(small_space(), 60, 2, labels_per_query=3, seed=2))
     singly = kind(small_space(), 60, 2, labels_per_query=3, seed=2)
     while (query := singly.ask()) is not None:
-        for label in answer(query):
-            singly.tell(query.id, label)
+        for worker, label in enumerate(answer(query)):
+            singly.tell(query.id, label, workers=worker)
     asked = [[e.query for e in p.events if e.kind == "asked"] for p in (whole, singly)]
     assert asked[0] == asked[1]
     assert whole.result().selected == singly.result().selected
@@ -268,6 +273,128 @@ def test_a_second_answer_must_equal_the_first():
     with pytest.raises(ValueError, match="is closed with the answers"):
         policy.tell(query, values[1])
     assert policy.spent == 1
+
+
+PACKAGE = str(Path(bc.__file__).parent / "budgeted")
+
+
+@contextmanager
+def interruption(after):
+    """Raise a KeyboardInterrupt after a number of bytecode instructions of budgeted learning."""
+    left = after
+
+    def trace(frame, event, _):
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def content(policy):
+    """What another decision would depend on, and what there is to see."""
+    book, belief, *_ = policy.state
+    return [np.asarray(part).tolist() for part in (*book[4:], belief.mean())], policy.events
+
+
+@pytest.mark.parametrize(("n_labels", "step"), [(1, 5), (2, 3)])
+def test_an_interrupted_answer_is_lost_nowhere_and_charged_once(n_labels, step):
+    """Ctrl-C at every third or fifth instruction of `tell`: all of it has happened, or nothing."""
+    policy = bc.TsGreedy(small_space(), 20, 2, labels_per_query=2)
+    query = policy.ask()
+    said, workers = answer(query)[:n_labels], ["Ann", "Bob"][:n_labels]
+    asked = pickle.dumps(policy)
+    before = content(policy)
+    policy.tell(query, said, workers)
+    expected = before, content(policy)
+    outcomes, after = [], 0
+    while True:
+        attempt = pickle.loads(asked)
+        try:
+            with interruption(after):
+                attempt.tell(query, said, workers)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        outcomes.append(expected.index(content(attempt)))
+        attempt.tell(query, said, workers)
+        assert content(attempt) == expected[1]
+        after += step
+    assert outcomes == sorted(outcomes)  # nothing, up to one instruction; from there on, all
+    assert {*outcomes} == {0, 1}
+
+
+@pytest.mark.parametrize("place", ["belief", "core", "log"])
+def test_an_interruption_while_the_model_learns(place, monkeypatch):
+    policy = bc.BLeafs(small_space(), 30, 2, labels_per_query=2, model="access_path")
+    query = policy.ask()
+    policy.tell(query, answer(query)[0])
+    before = content(policy)
+    at = {
+        "belief": (type(policy.state.belief), "observe"),
+        "core": (type(policy.core), "tell"),
+        "log": (QueryLog, "add"),
+    }[place]
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*at, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            policy.tell(query, answer(query)[1], "Bob")
+    assert content(policy) == before
+    policy.tell(query, answer(query)[1], "Bob")
+    policy.tell(query, answer(query)[1], "Bob")
+    assert policy.spent == 2
+    assert policy.open_queries == ()
+    assert policy.result().history["workers"].to_list() == [(None, "Bob")]
+
+
+def test_an_interrupted_question_can_be_found():
+    """Ctrl-C at every seventh instruction of `ask`: the question is open or will be asked."""
+    expected = bc.RoundRobin(small_space(), 20, 2).ask()
+    outcomes, after = [], 0
+    while True:
+        policy = bc.RoundRobin(small_space(), 20, 2)
+        try:
+            with interruption(after):
+                policy.ask()
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        outcomes.append(len(policy.open_queries))
+        assert (policy.open_queries or (policy.ask(),)) == (expected,)
+        after += 7
+    assert {*outcomes} == {0, 1}
+
+
+@every_policy
+def test_a_partial_answer_that_is_repeated_is_charged_once(kind):
+    policy = kind(small_space(), 30, 2, labels_per_query=3)
+    query = policy.ask()
+    policy.tell(query, answer(query)[0])
+    with pytest.warns(UserWarning, match="was reported before"):
+        policy.tell(query, answer(query)[0])
+    assert policy.spent == 1
+    policy.tell(query, answer(query)[:2])
+    assert policy.spent == 3
+    policy.tell(query, answer(query)[:2])
+    assert policy.spent == 3
 
 
 def test_a_closed_query_stays_closed():

@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import bayescrowd as bc
 from bayescrowd.budgeted.space import FeatureSpace
 
 
@@ -65,6 +66,58 @@ def test_taking_keeps_what_belongs_to_a_feature():
     assert space.classes == ("b", "a")
     assert space.class_prior.tolist() == [0.8, 0.2]
     assert space.label_costs().tolist() == [1, 2]
+
+
+def mushrooms(n=60):
+    rng = np.random.default_rng(0)
+    edible = rng.integers(0, 2, n)
+    return pd.DataFrame(
+        {
+            "veil-type": "partial",
+            "odour": np.where(edible == 1, "none", "foul"),
+            "ring": [None] * n,
+            "cap": rng.choice(["flat", "bell"], n),
+            "spores": [2.5, np.nan] * (n // 2),
+            "kind": np.where(edible == 1, "edible", "poisonous"),
+        }
+    )
+
+
+def test_constant_columns_are_listed_and_nothing_else_is_different():
+    frame = mushrooms()
+    space = FeatureSpace.from_table(frame, target="kind", costs={"veil-type": 3, "cap": 2})
+    assert space.constant == ("veil-type", "ring", "spores")
+    assert space.costs == {"odour": 1, "cap": 2}
+    assert repr(space) == (
+        "FeatureSpace(2 classes, 2 features of 2 values; constant: 'veil-type', 'ring', 'spores')"
+    )
+    plain = FeatureSpace.from_table(frame.drop(columns=[*space.constant]), target="kind")
+    assert (plain.constant, plain.features) == ((), space.features)
+    for one, other in zip(
+        space.code(frame, target="kind"), plain.code(frame, target="kind"), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert space.take([1], [0, 1]).constant == space.constant
+
+
+def test_a_table_with_constant_columns_is_learned_from():
+    frame = mushrooms()
+    space = FeatureSpace.from_table(frame, target="kind")
+    result = bc.simulate_budget(bc.RoundRobin(space, 30, 1), frame, target="kind")
+    assert result.selected == ("odour",)
+    assert (result.classifier.predict(frame) == frame["kind"]).all()
+    curve = bc.budget_curve(
+        [bc.RoundRobin], frame, target="kind", budgets=[10], n_features=1, repeats=2, n_jobs=1
+    )
+    assert len(curve) > 0
+    with pytest.raises(ValueError, match="n_features=3: expected 1 to 2"):
+        bc.RoundRobin(space, 30, 3)
+
+
+def test_a_table_of_constant_columns_alone_is_refused():
+    frame = mushrooms()[["veil-type", "ring", "kind"]]
+    with pytest.raises(ValueError, match=r"single value or none \('veil-type', 'ring'\); expected"):
+        FeatureSpace.from_table(frame, target="kind")
 
 
 BAD = [

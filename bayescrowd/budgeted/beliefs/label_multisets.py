@@ -15,16 +15,15 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import gammaln
 
-from bayescrowd.posterior.conditionals.access_path_feature import Mode
 from bayescrowd.posterior.conditionals.access_path_sweep import Tables
 
-__all__ = ["MultisetReader", "Multisets", "log_predictive", "multisets"]
+__all__ = ["CountReader", "MultisetReader", "Multisets", "log_predictive", "multisets"]
 
 MOST_OUTCOMES = 256
 """Largest number of multisets; if there are more, an outcome consists of fewer labels."""
@@ -96,11 +95,20 @@ def _log_rising(
     return np.log(concentration[..., None] + np.arange(n_steps))
 
 
+@runtime_checkable
+class CountReader(Protocol):
+    """Gives the probability of labels from how many of them name each value."""
+
+    def log_likelihood(self, counts: Int[np.ndarray, "row label"]) -> Float[np.ndarray, "row cls"]:
+        """Log P(labels | class), the labels in a given order."""
+
+
 class MultisetReader(NamedTuple):
     """Reads any number of labels of a feature, whatever their order."""
 
-    model: Tables | Mode
-    """The feature's chains to average over, or its tables at the mode, without padding."""
+    model: Tables | CountReader
+    """The feature's chains to average over; or its tables at the mode, or draws of them. All are
+    without padding."""
     slots: Int[np.ndarray, " value"]
     """Slot of each value."""
     n_seen: int
@@ -122,6 +130,6 @@ class MultisetReader(NamedTuple):
         return np.concatenate(blocks)[inverse.reshape(-1)]
 
     def _read_counts(self, counts: Int[np.ndarray, "row value"]) -> Float[np.ndarray, "row cls"]:
-        if isinstance(self.model, Mode):
-            return self.model.log_likelihood(counts)
-        return log_predictive(self.model, counts)
+        if isinstance(self.model, Tables):
+            return log_predictive(self.model, counts)
+        return self.model.log_likelihood(counts)

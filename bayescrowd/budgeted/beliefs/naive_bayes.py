@@ -73,8 +73,14 @@ class Belief(Protocol):
     n_outcomes: tuple[int, ...]
     """Number of outcomes of each feature."""
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> Belief:
-        """The belief after one more observation: labels of a feature of an instance of a class."""
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> Belief:
+        """The belief after one more observation: labels of a feature of an instance of a class.
+
+        `workers` holds who gave each label: the workers' numbers, in the order in which they first
+        appeared; it is empty if that was not told.
+        """
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
@@ -111,6 +117,16 @@ class Belief(Protocol):
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
     ) -> Reader:
         """A reader of a feature's labels; `slots` holds the slot of each of its values."""
+
+
+@runtime_checkable
+class ReaderOfWorkers(Protocol):
+    """Reads labels whose workers are known in a way of their own."""
+
+    def of_workers(
+        self, labels: Int[np.ndarray, "row label"], workers: Int[np.ndarray, "row label"]
+    ) -> Float[np.ndarray, "row cls"]:
+        """Log P(labels | class); a worker is -1 where it is not known who gave the label."""
 
 
 class ChannelReader(NamedTuple):
@@ -157,7 +173,9 @@ class NaiveBayesBelief:
         self._concentration = prior_concentration(space)
         self._least = np.where(self._concentration > 0, _LEAST, 0.0)
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> NaiveBayesBelief:
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> NaiveBayesBelief:
         """The belief with an observation added to the counts of its row."""
         concentration = self._concentration.copy()
         row = concentration[feature, cls]

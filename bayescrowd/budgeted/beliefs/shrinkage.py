@@ -125,7 +125,9 @@ class ShrunkBelief:
         self._outdated: tuple[int, ...] = ()
         """Features that have been observed since."""
 
-    def observe(self, feature: int, cls: int, labels: tuple[int, ...]) -> ShrunkBelief:
+    def observe(
+        self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> ShrunkBelief:
         """The belief with an observation added; hypotheses are weighed again when asked for."""
         shares = majority_shares(np.array([labels]), self._counts.shape[2])[0]
         # tied values share the observation: the counts are no integers any more

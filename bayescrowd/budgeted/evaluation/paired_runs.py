@@ -17,10 +17,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, PointEstimate
+from bayescrowd.budgeted.beliefs.options import BELIEFS, BeliefOptions
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.evaluation.table_crowd import Noise, TableCrowd, noisy_labels
 from bayescrowd.budgeted.information_gain import greedy
-from bayescrowd.budgeted.policy import BELIEFS, Policy
+from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.space import CodedTable, FeatureSpace
 
 __all__ = [
@@ -238,7 +239,8 @@ def learn_from_all(
         model: how labels depend on the class.
         estimate: the parameters of the classifiers: the posterior's mean or mode.
     """
-    belief: Belief = BELIEFS[model](space, labels.shape[2]).observe_all(target, labels)
+    belief: Belief = BELIEFS[model](space, BeliefOptions(labels.shape[2]))
+    belief = belief.observe_all(target, labels)
     ranked = greedy(space.class_prior, belief.mean(), belief.n_outcomes, max(sizes))
     names = space.names
     readers = [belief.reader(f, np.arange(space.n_values[f]), estimate) for f in ranked]

@@ -41,6 +41,7 @@ from jaxtyping import Bool, Float
 from bayescrowd.budgeted.beliefs.credibility import Measure
 from bayescrowd.budgeted.beliefs.credibility_thresholds import Requirement, delta_of, thresholds
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief
+from bayescrowd.budgeted.beliefs.options import Sampler, WorkerPrior
 from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import extend, first_best, greedy, information_gains
 from bayescrowd.budgeted.policy import Policy
@@ -63,6 +64,16 @@ class BLeafs(Policy):
             majority of the labels, 'access_path' all of them, as noisy reports of a hidden value.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance (W).
+        sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
+            and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
+            model; or a `ModelSampler` with a NumPyro model of one's own.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         epsilon: half-width of the credible interval.
         delta: how far below 1 the credibility of a selected feature may be: a rule of the module
             `credibility_thresholds`, or a number for all features.
@@ -99,6 +110,9 @@ class BLeafs(Policy):
         *,
         model: str = "naive_bayes",
         labels_per_query: Count = 1,
+        sampler: Sampler = "conjugate",
+        worker_prior: WorkerPrior = "right",
+        worker_parameters: str = "shared",
         epsilon: OpenFraction = 0.05,
         delta: Requirement = "midpoint",
         crowd_delta: Requirement | Literal["same"] = "same",
@@ -121,7 +135,15 @@ class BLeafs(Policy):
         self.pick = pick
         self.revisit = revisit
         super().__init__(
-            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
+            space,
+            budget,
+            n_features,
+            model=model,
+            labels_per_query=labels_per_query,
+            sampler=sampler,
+            worker_prior=worker_prior,
+            worker_parameters=worker_parameters,
+            seed=seed,
         )
 
     def _make_core(self, problem: Problem) -> BLeafsCore:

@@ -30,10 +30,19 @@ from jaxtyping import Bool, Float
 
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief
 from bayescrowd.budgeted.beliefs.noisy_shrinkage import NoisyShrunkBelief
+from bayescrowd.budgeted.beliefs.options import (
+    MAJORITIES,
+    BeliefOptions,
+    FirstBelief,
+    Sampler,
+    WorkerPrior,
+    access_path_belief,
+    refuse_worker_options,
+)
 from bayescrowd.budgeted.beliefs.shrinkage import ImaginingBelief, ShrunkBelief
 from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import Paths, first_best
-from bayescrowd.budgeted.policy import FirstBelief, Policy
+from bayescrowd.budgeted.policy import Policy
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.budgeted.state import Choice, State, Stop, Wait
 from bayescrowd.checks.parameters import Count, NonNegative, Seed, validate_arguments
@@ -92,6 +101,11 @@ def expected_accuracy(
     return total.reshape(n_features, n_outcomes).sum(axis=1)
 
 
+def _majorities(space: FeatureSpace, options: BeliefOptions) -> ShrunkBelief:
+    refuse_worker_options(options, MAJORITIES)
+    return ShrunkBelief(space)
+
+
 class BudgetedSelection(Policy):
     """Look ahead: ask where answers would improve the final classifier most. The default.
 
@@ -111,6 +125,15 @@ class BudgetedSelection(Policy):
         model: name of the model of how labels depend on the class.
         labels_per_query: number of labels that each query asks for, all of the same feature of the
             same instance.
+        sampler: 'conjugate'. Other samplers draw from other posteriors than this policy's, whose
+            prior learns how much the classes differ (`shrinkage`) and is part of no NumPyro model.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         target: which class to ask about: 'any', the one with the fewest observations compared with
             its prior; or one drawn with the classes' 'prior' probabilities, as in the paper, for
             when instances cannot be chosen.
@@ -136,8 +159,10 @@ class BudgetedSelection(Policy):
     """
 
     _beliefs: ClassVar[Mapping[str, FirstBelief]] = {
-        "naive_bayes": lambda space, labels_per_query: ShrunkBelief(space),
-        "access_path": NoisyShrunkBelief,
+        "naive_bayes": _majorities,
+        "access_path": lambda space, options: NoisyShrunkBelief(
+            space, access_path_belief(space, options)
+        ),
     }
 
     @validate_arguments
@@ -149,16 +174,33 @@ class BudgetedSelection(Policy):
         *,
         model: str = "naive_bayes",
         labels_per_query: Count = 1,
+        sampler: Sampler = "conjugate",
+        worker_prior: WorkerPrior = "right",
+        worker_parameters: str = "shared",
         target: Literal["any", "prior"] = "any",
         stop: Literal["never", "worthless"] = "never",
         least_gain: NonNegative = 0.001,
         seed: Seed = 0,
     ) -> None:
+        if sampler != "conjugate":
+            raise ValueError(
+                f"sampler={sampler!r:.60}: expected 'conjugate'; BudgetedSelection has a prior of "
+                "its own, which learns how much the classes differ and is part of no NumPyro "
+                "model; every other policy takes other samplers"
+            )
         self.target = target
         self.stop = stop
         self.least_gain = least_gain
         super().__init__(
-            space, budget, n_features, model=model, labels_per_query=labels_per_query, seed=seed
+            space,
+            budget,
+            n_features,
+            model=model,
+            labels_per_query=labels_per_query,
+            sampler=sampler,
+            worker_prior=worker_prior,
+            worker_parameters=worker_parameters,
+            seed=seed,
         )
 
     def gains(self) -> pd.Series:

@@ -163,22 +163,23 @@ def slice_step(
 
 def table_counts(
     rng_key: PRNGKeyArray,
-    counts: Float[Array, "worker cls cls"],
-    concentration: Float[Array, "cls cls"],
+    counts: Float[Array, "worker ..."],
+    concentration: Float[Array, "*cell"],
     *,
     n_labels: int,
-) -> Float[Array, "cls cls"]:
-    """Tables of the Chinese restaurants of each [true, observed], summed over workers.
+) -> Float[Array, "*cell"]:
+    """Tables of the Chinese restaurants of each cell, [true, observed], summed over workers.
 
     A label is a customer. It does not matter which of a cell's labels is its i-th, so labels are
-    assigned to the cells in order.
+    assigned to the cells in order. `n_labels`, if there are not as many labels in the counts, adds
+    customers who stay outside.
     """
     n_cells = concentration.size
     sizes = counts.reshape(-1, n_cells).astype(int).ravel()
     cell = jnp.repeat(jnp.arange(len(sizes)), sizes, total_repeat_length=n_labels)
     rank = jnp.arange(n_labels) - (jnp.cumsum(sizes) - sizes)[cell]
     a = concentration.ravel()[cell % n_cells]
-    opens = draw_uniforms(rng_key, (n_labels,)) * (a + rank) < a
+    opens = (draw_uniforms(rng_key, (n_labels,)) * (a + rank) < a) & (rank < sizes[cell])
     return jnp.zeros(n_cells).at[cell % n_cells].add(opens).reshape(concentration.shape)
 
 

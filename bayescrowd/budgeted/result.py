@@ -1,0 +1,71 @@
+"""What a policy has learned, and the tables of what was spent and told."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bayescrowd.budgeted.classifier import Classifier
+from bayescrowd.budgeted.query_book import Event, QueryBook
+
+__all__ = ["BudgetResult", "history_table", "spending_table"]
+
+
+class BudgetResult(NamedTuple):
+    """What a policy has learned."""
+
+    selected: tuple[Hashable, ...]
+    """The K features to use, in the order in which they were chosen."""
+    classifier: Classifier
+    """Predicts the class from the selected features."""
+    spending: pd.DataFrame
+    """By feature: observations, labels, cost, and whether it is selected."""
+    history: pd.DataFrame
+    """By query id: feature, target, answers, their workers, and what had been spent when it was
+    complete."""
+    spent: float
+    """Cost of all labels."""
+    left: float
+    """Budget not spent."""
+    stopped: str
+    """Why no more is asked; 'not finished' while there is more to ask."""
+
+
+def spending_table(
+    book: QueryBook,
+    label_costs: Float[np.ndarray, " feature"],
+    features: tuple[Hashable, ...],
+    selected: Sequence[int],
+) -> pd.DataFrame:
+    """Observations, labels and cost of each feature, in the order of the book's positions."""
+    return pd.DataFrame(
+        {
+            "observations": book.observed.sum(axis=1),
+            "labels": book.n_labels,
+            "cost": book.n_labels * label_costs,
+            "selected": np.isin(np.arange(len(book.n_labels)), selected),
+        },
+        index=pd.Index(features, name="feature"),
+    )
+
+
+def history_table(events: Iterable[Event], costs: Mapping[Hashable, float]) -> pd.DataFrame:
+    """The queries that have all their labels, in the order in which they were completed."""
+    spent, rows = 0.0, []
+    told: dict[int, list[tuple[Hashable, Hashable | None]]] = {}
+    for event in events:
+        if event.kind != "told":
+            continue
+        query = event.query
+        spent += len(event.answers) * costs[query.feature]
+        labels = told.setdefault(query.id, [])
+        labels += zip(event.answers, event.workers or [None] * len(event.answers), strict=True)
+        if len(labels) == query.n_labels:
+            answers, workers = zip(*labels, strict=True)
+            rows.append((query.id, query.feature, query.target, answers, workers, spent))
+    columns = ["id", "feature", "target", "answers", "workers", "spent"]
+    return pd.DataFrame(rows, columns=columns).set_index("id")
