@@ -115,6 +115,8 @@ class FeatureProblem(NamedTuple):
                 "worker_code": (("judgement",), self.names.worker_code),
             },
         }
+        if self.is_noisy:
+            groups["constant_data"]["group_code"] = (("judgement",), np.asarray(self.data.group))
         # Chains of a mixture may be renamed freely, so that diagnose must not object.
         is_mixture = not (np.asarray(self.data.target) >= 0).any()
         groups["class_alignment" if is_mixture else "alignment"] = {
