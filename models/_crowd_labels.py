@@ -25,6 +25,7 @@ __all__ = [
     "log_joint_of_labels",
     "mean_accuracy",
     "row_concentration",
+    "rows_of_workers",
     "sample_labels",
 ]
 
@@ -156,11 +157,12 @@ def draw_labels(
 
 def row_concentration(
     n_pseudo_labels: Any, accuracy: Any, n_classes: int
-) -> Float[Array, "cls cls"]:
+) -> Float[Array, "*worker cls cls"]:
     """Dirichlet concentrations of rows in favour of right answers, indexed [true, observed].
 
     Args:
-        n_pseudo_labels: number of pseudo-labels in each row, a number or JAX's tracer of one.
+        n_pseudo_labels: number of pseudo-labels in each row, or an array that is broadcast against
+            [..., true, observed], such as that of `rows_of_workers`.
         accuracy: share of the pseudo-labels on the diagonal, likewise; the wrong classes share the
             rest evenly.
         n_classes: number of classes.
@@ -168,6 +170,12 @@ def row_concentration(
     right = n_pseudo_labels * accuracy
     wrong = n_pseudo_labels * (1 - accuracy) / (n_classes - 1)
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
+
+
+def rows_of_workers(value: Any) -> Any:
+    """A prior's field [worker] or [worker, true] with the axes of rows; a number as it is."""
+    n_axes = jnp.ndim(value)
+    return jnp.reshape(value, (*jnp.shape(value), *(1,) * (3 - n_axes))) if n_axes else value
 
 
 def mean_accuracy(prevalence: Any, confusion: Any) -> Float[np.ndarray, "*draw worker"]:

@@ -84,13 +84,14 @@ def uniform_concentration(
     """Dirichlet concentrations of the values given the class, zero beyond a feature's last value.
 
     Args:
-        n_pseudo_items: number of pseudo-items of each value, a number or JAX's tracer of one.
+        n_pseudo_items: number of pseudo-items of each value, a number, [feature] or
+            [feature, cls, value].
         n_classes: number of classes.
         n_values: number of values of each feature.
     """
     shape = (len(n_values), n_classes, max(n_values))
-    uniform = jnp.where(value_mask(n_values), n_pseudo_items, 0.0)
-    return jnp.broadcast_to(uniform[:, None, :], shape)
+    items = jnp.reshape(n_pseudo_items, (*jnp.shape(n_pseudo_items), 1, 1)[:3])
+    return jnp.broadcast_to(jnp.where(value_mask(n_values)[:, None], items, 0.0), shape)
 
 
 def sample_conditional(
