@@ -9,11 +9,12 @@ import pytest
 from scipy.special import betaln, logsumexp
 
 from bayescrowd.models import access_path
-from bayescrowd.posterior.conditionals.access_path import CONDITIONALS, shared_concentration
+from bayescrowd.posterior.conditionals.access_path import CONDITIONALS
 from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables
 from bayescrowd.posterior.conditionals.access_path_workers import (
     PooledTables,
     draw_groups,
+    shared_concentration,
     sweep_pooled,
 )
 
