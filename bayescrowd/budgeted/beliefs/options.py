@@ -9,7 +9,6 @@ from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
-from bayescrowd.budgeted.beliefs.worker_chains import WorkerPathBelief
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import check_fields
 from bayescrowd.models import access_path, naive_bayes
@@ -41,7 +40,7 @@ paper, or the pseudo-labels `right`, `wrong` and `pooling` of a prior of the mod
 
 WorkerParameters = Literal["shared", "own"]
 """Whose confusion matrices there are: one per feature, 'shared' by all workers, or besides it those
-of workers with enough answers, their 'own' (see `worker_chains`)."""
+of workers with enough answers, their 'own' (see `worker_rows`)."""
 
 MAJORITIES = "naive Bayes reads the majority of the labels, whoever gave them"
 """Why naive Bayes has no parameters of workers."""
@@ -110,8 +109,12 @@ def _first_access_path(space: FeatureSpace, options: BeliefOptions) -> Belief:
 
 def access_path_belief(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
     """The conjugate belief of the access path model before the first answer."""
-    kind = WorkerPathBelief if options.worker_parameters == "own" else AccessPathBelief
-    return kind(space, options.labels_per_query, worker_prior(options))
+    return AccessPathBelief(
+        space,
+        options.labels_per_query,
+        worker_prior(options),
+        has_own_rows=options.worker_parameters == "own",
+    )
 
 
 BELIEFS: dict[str, FirstBelief] = {

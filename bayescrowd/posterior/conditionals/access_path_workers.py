@@ -26,10 +26,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.draws.dirichlet import dirichlet_rows, dirichlet_tables
 from bayescrowd.draws.restaurant_tables import table_counts
-from bayescrowd.posterior.conditionals.access_path_feature import draw_dirichlet
 from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables, sweep
 
-__all__ = ["PooledTables", "draw_groups", "shared_concentration", "sweep_pooled"]
+__all__ = ["PooledTables", "shared_concentration", "sweep_pooled"]
 
 
 class PooledTables(NamedTuple):
@@ -85,15 +84,6 @@ def sweep_pooled(
         pooling * shared,
     )
     return PooledTables(Tables(rows.conditional, shared), counts[:, 1:])
-
-
-def draw_groups(
-    rng: np.random.Generator, state: PooledTables, pooling: float
-) -> Float[np.ndarray, "chain group value value"]:
-    """The confusion matrices of all groups, the shared one first, drawn once for each chain."""
-    shared = draw_dirichlet(rng, state.shared.confusion)[:, None]
-    own = draw_dirichlet(rng, pooling * shared + state.own)
-    return np.concatenate([shared, own], axis=1)
 
 
 def shared_concentration(
