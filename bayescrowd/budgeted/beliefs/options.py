@@ -21,6 +21,7 @@ __all__ = [
     "WorkerParameters",
     "WorkerPrior",
     "check_options",
+    "model_prior",
 ]
 
 SAMPLERS = ("conjugate", "nuts")
@@ -53,12 +54,21 @@ FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 """Makes the belief before the first answer."""
 
 
+def model_prior(
+    model: str, space: FeatureSpace, options: BeliefOptions
+) -> naive_bayes.Prior | access_path.Prior:
+    """The prior of a NumPyro model under which a belief is formed."""
+    if model == "naive_bayes":
+        return naive_bayes.Prior(conditional=space.strength)
+    return access_path.Prior(conditional=space.strength)
+
+
 def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
     sampler, n_labels = options.sampler, options.labels_per_query
     if isinstance(sampler, ModelSampler):
         return OwnModelBelief(space, n_labels, sampler, is_noisy=False)
     if sampler == "nuts":
-        return NutsBelief(space, n_labels, naive_bayes.Prior(conditional=space.strength))
+        return NutsBelief(space, n_labels, model_prior("naive_bayes", space, options))
     return NaiveBayesBelief(space)
 
 
@@ -67,7 +77,7 @@ def _first_access_path(space: FeatureSpace, options: BeliefOptions) -> Belief:
     if isinstance(sampler, ModelSampler):
         return OwnModelBelief(space, n_labels, sampler, is_noisy=True)
     if sampler == "nuts":
-        return NutsBelief(space, n_labels, access_path.Prior(conditional=space.strength))
+        return NutsBelief(space, n_labels, model_prior("access_path", space, options))
     return AccessPathBelief(space, n_labels)
 
 
