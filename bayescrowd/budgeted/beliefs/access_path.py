@@ -42,7 +42,7 @@ from bayescrowd.budgeted.beliefs.label_multisets import (
     multisets,
 )
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
-from bayescrowd.budgeted.beliefs.worker_rows import POOLING, WorkerRows
+from bayescrowd.budgeted.beliefs.worker_rows import WorkerRows
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_feature import (
@@ -90,9 +90,8 @@ class AccessPathBelief:
         space: the features, in the policy's order; its strength is that of the prior of the values
             given the class.
         labels_per_query: number of labels of an observation (W).
-        prior: prior of the rows of the confusion matrices. Its `pooling` is that of workers' own
-            rows (`worker_rows.POOLING` if None).
-        has_own_rows: whether workers with enough answers have rows of their own (`worker_rows`).
+        prior: prior of the rows of the confusion matrices. With `pooling`, workers with enough
+            answers have rows of their own (`worker_rows`).
 
     Examples:
         >>> import numpy as np
@@ -112,8 +111,6 @@ class AccessPathBelief:
         space: FeatureSpace,
         labels_per_query: int,
         prior: access_path.Prior = RIGHT,
-        *,
-        has_own_rows: bool = False,
     ) -> None:
         outcomes = [multisets(v, labels_per_query) for v in space.n_values]
         self.n_outcomes = tuple(len(found.counts) for found in outcomes)
@@ -136,9 +133,9 @@ class AccessPathBelief:
             for f, found in enumerate(outcomes)
         )
         """The chains of each feature."""
-        if has_own_rows:
+        if prior.pooling is not None:
             of_nobody = WorkerRows.before_answers(
-                POOLING if prior.pooling is None else float(prior.pooling),
+                float(prior.pooling),
                 labels_per_query,
                 n_chains=N_CHAINS,
                 n_values=max(widths),

@@ -9,6 +9,7 @@ from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
+from bayescrowd.budgeted.beliefs.worker_rows import POOLING
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import check_fields
 from bayescrowd.models import access_path, naive_bayes
@@ -24,8 +25,8 @@ __all__ = [
     "WorkerPrior",
     "access_path_belief",
     "check_options",
+    "model_prior",
     "refuse_worker_options",
-    "worker_prior",
 ]
 
 SAMPLERS = ("conjugate", "nuts")
@@ -63,14 +64,6 @@ class BeliefOptions(NamedTuple):
     """Whose confusion matrices there are."""
 
 
-def worker_prior(options: BeliefOptions) -> access_path.Prior:
-    """The prior of the workers' rows that the options name."""
-    chosen = options.worker_prior
-    if isinstance(chosen, access_path.Prior):
-        return chosen
-    return _UNIFORM if chosen == "uniform" else access_path.Prior()
-
-
 def refuse_worker_options(options: BeliefOptions, reason: str, *names: str) -> None:
     """Raise a ValueError if one of these options, or any, is not the default."""
     for name in names or ("worker_prior", "worker_parameters"):
@@ -83,6 +76,25 @@ FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 """Makes the belief before the first answer."""
 
 
+def model_prior(
+    model: str, space: FeatureSpace, options: BeliefOptions
+) -> naive_bayes.Prior | access_path.Prior:
+    """The prior of a NumPyro model under which a belief is formed."""
+    if model == "naive_bayes":
+        return naive_bayes.Prior(conditional=space.strength)
+    return access_path_prior(space, options)
+
+
+def access_path_prior(space: FeatureSpace, options: BeliefOptions) -> access_path.Prior:
+    """The prior of the access path model; with `pooling` if workers have their own rows."""
+    chosen = options.worker_prior
+    if not isinstance(chosen, access_path.Prior):
+        chosen = _UNIFORM if chosen == "uniform" else access_path.Prior()
+    pooling = POOLING if chosen.pooling is None else chosen.pooling
+    has_own_rows = options.worker_parameters == "own"
+    return chosen._replace(conditional=space.strength, pooling=pooling if has_own_rows else None)
+
+
 def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
     sampler, n_labels = options.sampler, options.labels_per_query
     if isinstance(sampler, ModelSampler):
@@ -90,7 +102,7 @@ def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
         return OwnModelBelief(space, n_labels, sampler, is_noisy=False)
     refuse_worker_options(options, MAJORITIES)
     if sampler == "nuts":
-        return NutsBelief(space, n_labels, naive_bayes.Prior(conditional=space.strength))
+        return NutsBelief(space, n_labels, model_prior("naive_bayes", space, options))
     return NaiveBayesBelief(space)
 
 
@@ -102,19 +114,13 @@ def _first_access_path(space: FeatureSpace, options: BeliefOptions) -> Belief:
     if sampler == "nuts":
         reason = "sampler='nuts' draws from the model in which all workers share their parameters"
         refuse_worker_options(options, reason, "worker_parameters")
-        prior = worker_prior(options)._replace(conditional=space.strength, pooling=None)
-        return NutsBelief(space, n_labels, prior)
+        return NutsBelief(space, n_labels, model_prior("access_path", space, options))
     return access_path_belief(space, options)
 
 
 def access_path_belief(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
     """The conjugate belief of the access path model before the first answer."""
-    return AccessPathBelief(
-        space,
-        options.labels_per_query,
-        worker_prior(options),
-        has_own_rows=options.worker_parameters == "own",
-    )
+    return AccessPathBelief(space, options.labels_per_query, access_path_prior(space, options))
 
 
 BELIEFS: dict[str, FirstBelief] = {

@@ -288,4 +288,4 @@ def _trained_classes(
     position = np.full(space.n_classes, -1)
     position[seen] = np.arange(len(seen))
     classes = [space.classes[y] for y in seen.tolist()]
-    return replace(space, classes=classes, prior=counts[seen] / counts.sum()), position
+    return replace(space, classes=classes, prior=None, class_counts=counts[seen]), position
