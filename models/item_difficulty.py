@@ -32,8 +32,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import expit
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerWorker, PerWorkerFinite, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.models._crowd_labels import Labels, sample_labels
+from bayescrowd.models._crowd_labels import Labels, draw_classes, keep_gold, sample_labels
 from bayescrowd.models._facts import Facts
 
 __all__ = [
@@ -68,11 +69,11 @@ class Prior(NamedTuple):
     The prevalence has the default of `dawid_skene`.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    ability: Finite = 1.0
+    ability: PerWorkerFinite = 1.0
     """Mean ability."""
-    ability_scale: Positive = 1.0
+    ability_scale: PerWorker = 1.0
     """Standard deviation of the abilities."""
     log_easiness: Finite = 1.0
     """Mean log easiness."""
@@ -112,6 +113,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: means, scales and pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         ability = numpyro.sample("ability", _ability_prior(prior))
@@ -130,7 +132,8 @@ def label_log_joint(params: Params, labels: Labels, *, n_items: Count) -> Float[
     """
     log_answer = _log_answer(params, labels.item, labels.worker, labels.label)
     log_answers = jax.ops.segment_sum(log_answer, labels.item, num_segments=n_items)
-    return jnp.log(params.prevalence) + log_answers
+    log_joint = jnp.log(params.prevalence) + log_answers
+    return keep_gold(log_joint, labels.gold, n_classes=len(params.prevalence))
 
 
 @validate_arguments
@@ -161,11 +164,12 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: means, scales and pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_prevalence, key_ability, key_easiness, key_labels = jax.random.split(rng_key, 4)
     (prevalence,) = dirichlet_tables(key_prevalence, [jnp.full(n_classes, prior.prevalence)])
     params = Params(
         prevalence=prevalence,
-        ability=_ability_prior(prior).sample(key_ability, (n_workers,)),
+        ability=_ability_prior(prior).expand((n_workers,)).sample(key_ability),
         log_easiness=_log_easiness_prior(prior).sample(key_easiness, (n_items,)),
     )
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)
@@ -179,10 +183,11 @@ def simulate_labels(
     worker: Int[Array, " label"],
     *,
     n_items: Count,
+    gold: Int[Array, " item"] | None = None,
 ) -> Simulation:
-    """Draw true classes and labels given the parameters (see `simulate`)."""
+    """Draw true classes and labels given the parameters; known classes stay (see `simulate`)."""
     key_truth, key_label = jax.random.split(rng_key)
-    truth = jax.random.categorical(key_truth, jnp.log(params.prevalence), shape=(n_items,))
+    truth = draw_classes(key_truth, params.prevalence, n_items=n_items, gold=gold)
     label = jax.random.categorical(key_label, _log_answer(params, item, worker, truth[item]))
     return Simulation(params=params, truth=truth, labels=Labels(item, worker, label))
 

@@ -90,6 +90,5 @@ def _simulate_posterior(
 
 
 def _judgements(drawn: Any) -> Int[Array, " judgement"]:
-    """What was answered: the last field of a model's `Labels` or `Observations`."""
-    data = drawn.labels if hasattr(drawn, "labels") else drawn.observations
-    return data[-1]
+    """What was answered: the labels of a crowd, or the last field of a model's `Observations`."""
+    return drawn.labels.label if hasattr(drawn, "labels") else drawn.observations[-1]

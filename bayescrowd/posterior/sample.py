@@ -13,7 +13,7 @@ import pandas as pd
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd import models
-from bayescrowd.checks.parameters import Count, Seed, Whole, check_fields, validate_arguments
+from bayescrowd.checks.parameters import Count, Seed, Whole, validate_arguments
 from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import ReadDraw, run_chains
@@ -76,7 +76,9 @@ def sample_posterior(
             adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
             fit: 4,000.
         seed: seed of all random numbers.
-        prior: the model's `Prior`; by default with the model's own values.
+        prior: the model's `Prior`; by default with the model's own values. Its fields may be arrays
+            where the model says so, such as a number of each worker, or a Series or table keyed by
+            the ids of workers, classes or features.
         init: where Gibbs chains start: at classes drawn from the 'votes' (with equal probabilities
             where there are none; known classes stay), at 'random' classes, or at classes drawn from
             a table of probabilities, tasks x classes, such as an estimator's `probas_`. Chains that
@@ -275,7 +277,7 @@ def _refuse_feature_options(
 
 
 def _own_prior(model: ModuleType, prior: Any) -> Any:
-    """The prior, checked, or the model's default if there is none."""
+    """The prior, or the model's default if there is none."""
     if prior is None:
         return model.Prior()
     if not isinstance(prior, model.Prior):
@@ -283,5 +285,4 @@ def _own_prior(model: ModuleType, prior: Any) -> Any:
             f"prior is a {type(prior).__module__}.{type(prior).__name__}; expected "
             f"{model.__name__}.Prior"
         )
-    check_fields("prior", prior)
     return prior

@@ -88,7 +88,8 @@ class Batches(NamedTuple):
     item: Int[Array, "batch item"]
     """Indices of the batch's items; `n_items` where there is none."""
     labels: Labels
-    """Labels [batch, label] whose `item` is the place in the batch, past its end where padded."""
+    """Labels [batch, label] whose `item` is the place in the batch, past its end where padded; the
+    known classes, if there are any, are [batch, item]."""
 
 
 class KernelState(NamedTuple):
@@ -230,20 +231,24 @@ def deal(rng_key: PRNGKeyArray, labels: Labels, *, n_items: int, batch_size: int
     order = np.random.default_rng(np.asarray(jax.random.key_data(rng_key))).permutation(n_items)
     groups = np.array_split(order, n_batches)
     size = len(groups[0])
-    item, worker, label = (np.asarray(codes) for codes in labels)
+    item, worker, label = (np.asarray(codes) for codes in labels[:3])
     ends = np.searchsorted(item, np.arange(n_items + 1))
     n_labels = np.diff(ends)
     width = max(int(n_labels[group].sum()) for group in groups)
     dealt = np.full((n_batches, size), n_items, dtype=np.int32)
+    gold = None if labels.gold is None else np.full((n_batches, size), -1, dtype=np.int32)
     codes = np.zeros((3, n_batches, width), dtype=np.int32)
     codes[0] = size
     for batch, group in enumerate(groups):
         dealt[batch, : len(group)] = group
+        if gold is not None:
+            gold[batch, : len(group)] = np.asarray(labels.gold)[group]
         place = np.repeat(np.arange(len(group)), n_labels[group])
         first = np.cumsum(n_labels[group]) - n_labels[group]
         rows = (ends[group] - first)[place] + np.arange(len(place))
         codes[:, batch, : len(place)] = place, worker[rows], label[rows]
-    return Batches(item=jnp.asarray(dealt), labels=Labels(*map(jnp.asarray, codes)))
+    coded = Labels(*map(jnp.asarray, codes), gold=None if gold is None else jnp.asarray(gold))
+    return Batches(item=jnp.asarray(dealt), labels=coded)
 
 
 def batch_elbo(
@@ -269,7 +274,7 @@ def batch_elbo(
     """
     n_batches, size = batches.item.shape
     item = batches.item[batch]
-    labels = Labels(*(codes[batch] for codes in batches.labels))
+    labels = jax.tree.map(lambda codes: codes[batch], batches.labels)
     of_items = _sites_of_items(model, sizes.n_classes)
     seen = Guide(*({k: v[item] if k in of_items else v for k, v in part.items()} for part in guide))
     times = jnp.where(item < sizes.n_items, float(n_batches), 0.0)

@@ -67,7 +67,7 @@ def log_density_by_hand(params, prior):
     assignments = []
     for truth in product(range(3), repeat=4):
         joint = sum(log(p.prevalence[cls]) for cls in truth)
-        for item, worker, label in zip(*map(np.asarray, LABELS), strict=True):
+        for item, worker, label in zip(*map(np.asarray, LABELS[:3]), strict=True):
             joint += log(p.confusion[worker, truth[item], label])
         assignments.append(joint)
     return total + logsumexp(assignments)

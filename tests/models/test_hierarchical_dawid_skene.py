@@ -43,7 +43,7 @@ def complete_log_likelihood(params, truth):
     """Log density of the labels and one assignment of true classes, written as loops."""
     prevalence, confusion = (np.asarray(x, float) for x in (params.prevalence, params.confusion))
     total = sum(log(prevalence[cls]) for cls in truth)
-    for item, worker, label in zip(*map(np.asarray, LABELS), strict=True):
+    for item, worker, label in zip(*map(np.asarray, LABELS[:3]), strict=True):
         total += log(confusion[worker, truth[item], label])
     return total
 
@@ -145,7 +145,7 @@ def test_rows_given_crowd_and_classes_are_conjugate():
     """Complete density over the rows' Dirichlet posteriors: the Dirichlet-multinomial's density."""
     truth = (0, 1, 0, 2)
     counts = np.zeros((2, 3, 3))
-    for item, worker, label in zip(*map(np.asarray, LABELS), strict=True):
+    for item, worker, label in zip(*map(np.asarray, LABELS[:3]), strict=True):
         counts[worker, truth[item], label] += 1
     params = params_of(0)
     concentration = np.asarray(

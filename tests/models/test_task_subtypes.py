@@ -69,7 +69,7 @@ def log_likelihood(p):
     terms = []
     for pairs in product(product(range(3), range(2)), repeat=4):
         joint = sum(log(p.prevalence[j] * share[j, m]) for j, m in pairs)
-        for item, worker, label in zip(*map(np.asarray, LABELS), strict=True):
+        for item, worker, label in zip(*map(np.asarray, LABELS[:3]), strict=True):
             joint += log(p.subtype_confusion[worker, *pairs[item], label])
         terms.append(joint)
     return logsumexp(terms)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.models.dawid_skene import Labels, keep_gold
 
 __all__ = ["answer_counts", "coin_counts", "labels_log_joint", "vote_shares"]
 
@@ -19,9 +19,16 @@ _N_STREAMS = 4
 
 
 def vote_shares(labels: Labels, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
-    """Share of each class among an item's labels and one vote spread over all classes."""
+    """Share of each class among an item's labels and one vote spread over all classes.
+
+    An item whose class is known has that class alone.
+    """
     votes = jnp.full((n_items, n_classes), 1 / n_classes).at[labels.item, labels.label].add(1.0)
-    return votes / votes.sum(axis=1, keepdims=True)
+    shares = votes / votes.sum(axis=1, keepdims=True)
+    if labels.gold is None:
+        return shares
+    is_known = (labels.gold >= 0)[:, None]
+    return jnp.where(is_known, jax.nn.one_hot(labels.gold, n_classes), shares)
 
 
 def labels_log_joint(
@@ -40,7 +47,7 @@ def labels_log_joint(
     log_answers = jax.lax.map(
         lambda row: jnp.zeros(n_items).at[item].add(row[answer], mode="drop"), rows
     )
-    return jnp.log(prevalence) + log_answers.T
+    return keep_gold(jnp.log(prevalence) + log_answers.T, labels.gold, n_classes=n_observed)
 
 
 def _interleave(codes: Int[Array, " label"], *, fill: int) -> Int[Array, " padded"]:
