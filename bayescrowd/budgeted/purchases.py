@@ -13,6 +13,7 @@ given the class.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -25,6 +26,7 @@ from jaxtyping import Float, Int
 from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
 from bayescrowd.budgeted.beliefs.options import BeliefOptions, model_prior
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler
+from bayescrowd.budgeted.beliefs.worker_rows import FEWEST_LABELS
 from bayescrowd.budgeted.query_book import Event
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path, naive_bayes
@@ -132,8 +134,9 @@ class Purchases:
         feature = np.array([one.feature for one in self.bought])
         item = np.arange(len(self.bought))
         observations: naive_bayes.Observations | access_path.Observations
+        groups: list[Hashable] = []
         if self.is_noisy:
-            group = np.zeros(len(value), dtype=np.int64)
+            group, groups = self._groups(feature[reading])
             parts = (self.target, item, feature, reading, group, value)
             observations = access_path.Observations(*map(jnp.asarray, parts))
         else:
@@ -146,11 +149,31 @@ class Purchases:
             classes=pd.Index(space.classes),
             features=pd.Index(space.names),
             values=tuple(pd.Index(values) for values in space.features.values()),
-            groups=pd.Index([SHARED] if self.is_noisy else []),
+            groups=pd.Index(groups),
             task_code=reading,
             feature_code=feature[reading],
             worker_code=self._worker_codes(sizes),
         )
+
+    def _groups(
+        self, feature: Int[np.ndarray, " judgement"]
+    ) -> tuple[Int[np.ndarray, " judgement"], list[Hashable]]:
+        """Group of the worker who gave each label, and the groups' names.
+
+        As in the belief (`worker_rows`), a worker with enough labels of a feature has a group of
+        their own for it, if the policy's workers have parameters of their own.
+        """
+        given = [worker for one in self.bought for worker in one.workers]
+        names: list[Hashable] = [SHARED]
+        if self.options.worker_parameters != "own":
+            return np.zeros(len(given), dtype=np.int64), names
+        pairs = list(zip(feature.tolist(), given, strict=True))
+        n_given = Counter(pairs)
+        is_own = [pair[1] is not None and n_given[pair] >= FEWEST_LABELS for pair in pairs]
+        names += dict.fromkeys(worker for worker, own in zip(given, is_own, strict=True) if own)
+        group = {name: number for number, name in enumerate(names)}
+        codes = [group[w] if own else 0 for w, own in zip(given, is_own, strict=True)]
+        return np.array(codes), names
 
     def _worker_codes(self, sizes: list[int]) -> Int[np.ndarray, " judgement"]:
         """Number of the worker who gave each label, in order of appearance; 0 if none is told."""

@@ -11,6 +11,6 @@
 * `shrinkage`: a prior that learns how much the classes differ; `noisy_shrinkage`: the same with
   several noisy labels per observation.
 * `options`: what a user chooses about a belief, and how each model's belief begins.
-* `credibility`: how well a feature's parameters are known; `access_path_credibility`: the same
+* `credibility`: how well the parameters of a feature are known; `access_path_credibility`: the same
   where values are hidden; `credibility_thresholds`: how credible a feature must be.
 """

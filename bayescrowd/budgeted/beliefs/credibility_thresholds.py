@@ -1,7 +1,8 @@
 """How credible a feature must be before B-LEAFS selects it: the rules for delta.
 
-B. Nushi, A. Singla, A. Krause and D. Kossmann (2016), "Learning and feature selection under budget
-constraints in crowdsourcing", HCOMP: a feature is credible once `credibility` is at least 1 - delta.
+A feature is credible once its credibility is at least 1 - delta (B. Nushi, A. Singla, A. Krause and
+D. Kossmann 2016, "Learning and feature selection under budget constraints in crowdsourcing",
+HCOMP).
 
 Thresholds follow the paper's guideline: delta_L is 1 - q_i after B/N observations, RoundRobin's
 share, and delta_U after B/K, with all values equally frequent. Since q_i rises with the number of
