@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
+
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
@@ -140,6 +142,12 @@ def check_options(options: BeliefOptions) -> None:
     prior = options.worker_prior
     if isinstance(prior, access_path.Prior):
         check_fields("worker_prior", prior)
+        for name in ("right", "wrong"):
+            if np.ndim(getattr(prior, name)) > 0:
+                raise ValueError(
+                    f"worker_prior.{name}={getattr(prior, name)!r}: expected one number for all "
+                    "features of a policy"
+                )
     elif prior not in ("right", "uniform"):
         raise ValueError(
             f"worker_prior={prior!r}: expected 'right', 'uniform' or a "
