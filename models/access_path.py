@@ -40,7 +40,7 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
 from bayescrowd.checks.priors import PerClass, PerFeature, PerFeatureRow, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import _feature_tables

@@ -41,6 +41,9 @@ MOST_NUMBERS = 10
 N_INTERVALS = 5
 """Number of intervals into which a numeric column is cut."""
 
+N_PSEUDO_INSTANCES = 1.0
+"""Pseudo-instances of each class before any is known (alpha), as in `models.naive_bayes`."""
+
 
 class CodedTable(NamedTuple):
     """A labelled table in the codes of a space."""
@@ -58,7 +61,11 @@ class FeatureSpace:
     Args:
         classes: names of at least two classes.
         features: the possible values of each feature, at least two, by the feature's name.
-        prior: probability of each class, in the order of `classes`; uniform if None.
+        prior: probability of each class, in the order of `classes`, which is then fixed. If neither
+            this nor `class_counts` is given, it is fixed and uniform.
+        class_counts: known number of instances of each class, in the order of `classes`. The
+            classes' probabilities then have the posterior Dirichlet(1 + class_counts): policies
+            draw from it where they draw a model, and use its mean, `prior`, elsewhere.
         strength: number of pseudo-observations of each value given the class, in the symmetric
             Dirichlet priors. The paper leaves it open; 1 or .5 do well, 3 and more hurt.
         costs: what one label of a feature costs, by name; 1 for features that are not named.
@@ -85,6 +92,7 @@ class FeatureSpace:
     costs: Mapping[Hashable, float] = field(default_factory=dict)
     cuts: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
     constant: Sequence[Hashable] = ()
+    class_counts: Sequence[int] | Int[np.ndarray, " cls"] | None = None
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -115,7 +123,18 @@ class FeatureSpace:
             costs[name] = float(cost)
         object.__setattr__(self, "classes", classes)
         object.__setattr__(self, "features", features)
-        object.__setattr__(self, "prior", _checked_prior(self.prior, classes))
+        counts = _checked_counts(self.class_counts, classes)
+        prior = _checked_prior(self.prior, classes)
+        if counts is not None:
+            mean = (counts + N_PSEUDO_INSTANCES) / (counts + N_PSEUDO_INSTANCES).sum()
+            if self.prior is not None and not np.allclose(prior, mean):
+                raise ValueError(
+                    "prior fixes the classes' probabilities and class_counts leaves them open; "
+                    "expected one of the two"
+                )
+            prior = mean
+        object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "class_counts", counts)
         object.__setattr__(self, "costs", costs)
         object.__setattr__(self, "cuts", {f: tuple(c) for f, c in self.cuts.items()})
         object.__setattr__(self, "constant", tuple(plain(name) for name in self.constant))
@@ -127,16 +146,19 @@ class FeatureSpace:
         table: Any,
         *,
         target: Hashable | None = None,
+        prior: Sequence[float] | Float[np.ndarray, " cls"] | None = None,
         strength: Positive = 1.0,
         costs: Mapping[Hashable, float] | None = None,
     ) -> FeatureSpace:
-        """The space of a labelled table: its columns, their values, the classes' frequencies.
+        """The space of a labelled table: its columns, their values, how many rows each class has.
 
         Columns with a single value, or with none, are left out and listed in `constant`.
 
         Args:
             table: a `TableDataset`, or a data frame whose column `target` holds the class.
             target: name of the class column of a data frame; not needed for a `TableDataset`.
+            prior: probability of each class, in the order of `classes`, which is then fixed. By
+                default the table's rows are the known instances of each class (`class_counts`).
             strength: strength of the priors; see `FeatureSpace`.
             costs: what one label of a feature costs; see `FeatureSpace`. It may name constant
                 columns.
@@ -153,8 +175,8 @@ class FeatureSpace:
             >>> space = bc.FeatureSpace.from_table(frame, target="kind")
             >>> space.features
             {'size': (1.5, 2.5, 9.0), 'wet': ('no', 'yes')}
-            >>> space.prior.round(2)
-            array([0.67, 0.33])
+            >>> space.class_counts, space.prior
+            (array([2, 1]), array([0.6, 0.4]))
         """
         frame, classes = features_and_target(table, target)
         where = rows_by_label(frame.index)
@@ -177,7 +199,8 @@ class FeatureSpace:
         return cls(
             classes=list(names),
             features=values,
-            prior=np.bincount(class_codes) / len(class_codes),
+            prior=prior,
+            class_counts=np.bincount(class_codes) if prior is None else None,
             strength=strength,
             costs={name: cost for name, cost in (costs or {}).items() if name not in constant},
             cuts=cuts,
@@ -201,8 +224,17 @@ class FeatureSpace:
 
     @property
     def class_prior(self) -> Float[np.ndarray, " cls"]:
-        """Probability of each class."""
+        """Probability of each class; its posterior mean if it is not fixed."""
         return np.asarray(self.prior)
+
+    def draw_class_prior(self, rng: np.random.Generator) -> Float[np.ndarray, " cls"]:
+        """Probability of each class, drawn from its posterior; nothing is drawn if it is fixed."""
+        if self.class_counts is None:
+            return self.class_prior
+        drawn: Float[np.ndarray, " cls"] = rng.dirichlet(
+            np.asarray(self.class_counts) + N_PSEUDO_INSTANCES
+        )
+        return drawn
 
     def label_costs(self) -> Float[np.ndarray, " feature"]:
         """What one label of each feature costs."""
@@ -213,11 +245,14 @@ class FeatureSpace:
         """The space of the features and classes at these positions, in this order."""
         names = self.names
         kept = [names[f] for f in features]
-        prior = self.class_prior[list(classes)]
+        kept_classes = list(classes)
+        prior, counts = self.class_prior[kept_classes], self.class_counts
+        is_open = counts is not None
         return FeatureSpace(
             classes=[self.classes[y] for y in classes],
             features={name: self.features[name] for name in kept},
-            prior=prior / prior.sum(),
+            prior=None if is_open else prior / prior.sum(),
+            class_counts=np.asarray(counts)[kept_classes] if is_open else None,
             strength=self.strength,
             costs={name: self.costs[name] for name in kept},
             cuts={name: self.cuts[name] for name in kept if name in self.cuts},
@@ -337,6 +372,24 @@ def _checked_prior(
     if abs(shares.sum() - 1) > 1e-6:
         raise ValueError(f"prior: the probabilities sum to {shares.sum():.6g}; expected 1")
     return shares / shares.sum()
+
+
+def _checked_counts(
+    counts: Sequence[int] | Int[np.ndarray, " cls"] | None, classes: tuple[Hashable, ...]
+) -> Int[np.ndarray, " cls"] | None:
+    if counts is None:
+        return None
+    found = np.array(counts)
+    if found.shape != (len(classes),):
+        raise ValueError(
+            f"class_counts: expected {len(classes)} numbers, one per class, got {counts!r}"
+        )
+    for name, count in zip(classes, found.tolist(), strict=True):
+        if count < 0 or count != int(count):
+            raise ValueError(
+                f"class_counts of class {name!r} is {count}; expected a whole number of instances"
+            )
+    return found.astype(np.int64)
 
 
 def _is_number(column: pd.Series) -> bool:

@@ -234,13 +234,14 @@ def feature_problem(
     classes: Any,
     groups: Groups,
 ) -> FeatureProblem:
-    """Code the data of a model of features and check the prior; see `feature_data`."""
+    """Code the data of a model of features, unless they are, and check the prior."""
     is_noisy = _is_noisy(model)
-    coded = (
-        code_readings(data, target, classes, groups)
-        if is_noisy
-        else code_table(data, target, classes)
-    )
+    if isinstance(data, FeatureData):
+        coded = data
+    elif is_noisy:
+        coded = code_readings(data, target, classes, groups)
+    else:
+        coded = code_table(data, target, classes)
     sizes: FeatureSizes | ReadingSizes
     n_items, n_classes = len(coded.tasks), len(coded.classes)
     if is_noisy:

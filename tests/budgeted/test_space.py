@@ -53,11 +53,43 @@ def test_a_column_of_zeros_and_a_few_numbers_has_two_intervals():
     assert FeatureSpace.from_table(frame, target="t").features["x"] == ("< 1", ">= 1")
 
 
-def test_frequencies_are_the_prior_and_other_libraries_frames_are_read():
+def test_rows_are_known_instances_and_other_libraries_frames_are_read():
     frame = pl.DataFrame({"x": ["p", "q", "p", "p"], "t": [1, 1, 1, 2]})
     space = FeatureSpace.from_table(frame, target="t")
     assert space.classes == (1, 2)
-    assert space.class_prior.tolist() == [0.75, 0.25]
+    assert space.class_counts.tolist() == [3, 1]
+    # one pseudo-instance of each class: (3 + 1) / 6
+    np.testing.assert_allclose(space.class_prior, [4 / 6, 2 / 6])
+    fixed = FeatureSpace.from_table(frame, target="t", prior=[0.5, 0.5])
+    assert fixed.class_counts is None
+    assert fixed.class_prior.tolist() == [0.5, 0.5]
+
+
+def test_class_probabilities_are_drawn_from_their_posterior_unless_they_are_fixed():
+    rng = np.random.default_rng(0)
+    space = small(class_counts=[2, 5])
+    drawn = np.array([space.draw_class_prior(rng) for _ in range(4_000)])[:, 0]
+    # Beta(3, 6): mean 1/3 and variance 2/90; four standard errors of 4,000 draws
+    assert abs(drawn.mean() - 1 / 3) < 4 * np.sqrt(2 / 90 / 4_000)
+    assert abs(drawn.std() - np.sqrt(2 / 90)) < 4 * np.sqrt(2 / 90) / np.sqrt(2 * 4_000)
+    assert space.take([1, 0], [1, 0]).class_counts.tolist() == [5, 2]
+    before = rng.bit_generator.state
+    for fixed in (small(), small(prior=[0.2, 0.8])):
+        assert fixed.draw_class_prior(rng).tolist() == fixed.class_prior.tolist()
+    assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"class_counts": [1]}, "expected 2 numbers"),
+        ({"class_counts": [1, -1]}, "is -1; expected a whole number"),
+        ({"class_counts": [1, 3], "prior": [0.5, 0.5]}, "expected one of the two"),
+    ],
+)
+def test_class_counts_are_checked(wrong, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        small(**wrong)
 
 
 def test_taking_keeps_what_belongs_to_a_feature():

@@ -28,7 +28,6 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import jax
 import numpy as np
@@ -43,6 +42,7 @@ from bayescrowd.budgeted.beliefs.label_multisets import (
     multisets,
 )
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
+from bayescrowd.budgeted.beliefs.worker_rows import WorkerRows
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_feature import (
@@ -82,9 +82,6 @@ N_LONG_CHAINS = 4
 RIGHT = access_path.Prior()
 """The prior under which workers are more often right than wrong."""
 
-# beartype knows `typing.Self` only where it decorates whole classes.
-Chains = TypeVar("Chains", bound="FeatureChains")
-
 
 class AccessPathBelief:
     """Posterior of the access path model given known classes, by Gibbs chains kept warm.
@@ -93,7 +90,8 @@ class AccessPathBelief:
         space: the features, in the policy's order; its strength is that of the prior of the values
             given the class.
         labels_per_query: number of labels of an observation (W).
-        prior: prior of the rows of the confusion matrices.
+        prior: prior of the rows of the confusion matrices. With `pooling`, workers with enough
+            answers have rows of their own (`worker_rows`).
 
     Examples:
         >>> import numpy as np
@@ -135,6 +133,14 @@ class AccessPathBelief:
             for f, found in enumerate(outcomes)
         )
         """The chains of each feature."""
+        if prior.pooling is not None:
+            of_nobody = WorkerRows.before_answers(
+                float(prior.pooling),
+                labels_per_query,
+                n_chains=N_CHAINS,
+                n_values=max(widths),
+            )
+            self.features = tuple(replace(of, workers=of_nobody) for of in self.features)
         self._mean: Float[np.ndarray, "feature cls outcome"] | None = None
 
     def observe(
@@ -212,6 +218,7 @@ class FeatureChains:
         n_readings: number of readings.
         n_seen: number of slots that the readings have shown.
         n_sweeps: number of sweeps so far.
+        workers: who gave the labels, where workers may have own rows.
     """
 
     outcomes: Multisets
@@ -221,6 +228,7 @@ class FeatureChains:
     n_readings: int
     n_seen: int
     n_sweeps: int
+    workers: WorkerRows | None = None
 
     @classmethod
     def before_readings(cls, prior: Tables, outcomes: Multisets) -> FeatureChains:
@@ -269,8 +277,16 @@ class FeatureChains:
 
     def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
-        model = self.mode() if estimate == "map" else self.tables
-        return MultisetReader(model, slots, self.n_seen)
+        if not (self.workers and self.workers.groups):
+            model = self.mode() if estimate == "map" else self.tables
+            return MultisetReader(model, slots, self.n_seen)
+        if estimate == "map":
+            raise ValueError(
+                "estimate='map': the mode is known for matrices that all workers share; expected "
+                "'mean' where workers have their own"
+            )
+        shared = MultisetReader(self.tables, slots, self.n_seen)
+        return self.workers.reader(self.n_sweeps, shared.log_likelihood, self.tables, slots)
 
     def mode(self) -> Mode:
         """The tables at the posterior mode that is nearest to the chains."""
@@ -279,9 +295,11 @@ class FeatureChains:
     def observe(
         self, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
     ) -> FeatureChains:
-        """The chains with one more reading, moved on; all workers are alike."""
+        """The chains with one more reading, moved on."""
         counts = np.bincount(labels, minlength=self.readings.counts.shape[1])
         chains = self.add(np.array([cls]), counts[None])
+        if self.workers and workers:
+            chains = replace(chains, workers=self.workers.add(self.n_readings, labels, workers))
         for _ in range(N_SWEEPS):
             chains = chains.sweep()
         return chains
@@ -298,8 +316,8 @@ class FeatureChains:
         return self.add(target[is_read], counts[is_read]).settle()
 
     def add(
-        self: Chains, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
-    ) -> Chains:
+        self, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
+    ) -> FeatureChains:
         """The same chains with more readings, which they have not seen yet."""
         start, stop = self.n_readings, self.n_readings + len(cls)
         n_slots = len(self.readings.target)
@@ -311,14 +329,22 @@ class FeatureChains:
         n_shown = 1 + int(np.flatnonzero(counts.any(axis=0)).max(initial=-1))
         return replace(self, readings=readings, n_readings=stop, n_seen=max(self.n_seen, n_shown))
 
-    def sweep(self: Chains) -> Chains:
+    def sweep(self) -> FeatureChains:
         """The chains after one more sweep."""
         seed = self.n_sweeps + 1
+        if self.workers and self.workers.groups:
+            chains, workers = self.workers.sweep(seed, self.chains, self.readings, self.prior)
+            return replace(self, chains=chains, workers=workers, n_sweeps=seed)
         found = _sweep_from_seed(seed, self.chains, self.readings, self.prior)
         return replace(self, chains=Tables(*map(np.asarray, found)), n_sweeps=seed)
 
     def settle(self) -> FeatureChains:
         """The chains run on until they have forgotten where they were."""
+        if self.workers and self.workers.groups:
+            later = self
+            for _ in range(N_BURN_IN):
+                later = later.sweep()
+            return later
         groups, rng = self._groups(), np.random.default_rng(self.n_readings)
         n_chains = N_LONG_CHAINS if self.n_readings > LARGE else N_CHAINS
         chains = Tables(*(rows[:n_chains] for rows in self.chains))
@@ -335,8 +361,13 @@ class FeatureChains:
 
     def _states(self, rng: np.random.Generator) -> Iterator[Tables]:
         """The chains as they are, then as they would be after each further sweep."""
+        yield self.tables
+        if self.workers and self.workers.groups:
+            later = self
+            while True:
+                later = later.sweep()
+                yield later.tables
         chains = self.tables
-        yield chains
         groups, prior = self._unpadded()
         while True:
             chains = sweep_groups(rng, chains, groups, prior)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
+
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
-from bayescrowd.budgeted.beliefs.worker_chains import WorkerPathBelief
+from bayescrowd.budgeted.beliefs.worker_rows import POOLING
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import check_fields
 from bayescrowd.models import access_path, naive_bayes
@@ -25,8 +27,8 @@ __all__ = [
     "WorkerPrior",
     "access_path_belief",
     "check_options",
+    "model_prior",
     "refuse_worker_options",
-    "worker_prior",
 ]
 
 SAMPLERS = ("conjugate", "nuts")
@@ -41,7 +43,7 @@ paper, or the pseudo-labels `right`, `wrong` and `pooling` of a prior of the mod
 
 WorkerParameters = Literal["shared", "own"]
 """Whose confusion matrices there are: one per feature, 'shared' by all workers, or besides it those
-of workers with enough answers, their 'own' (see `worker_chains`)."""
+of workers with enough answers, their 'own' (see `worker_rows`)."""
 
 MAJORITIES = "naive Bayes reads the majority of the labels, whoever gave them"
 """Why naive Bayes has no parameters of workers."""
@@ -64,14 +66,6 @@ class BeliefOptions(NamedTuple):
     """Whose confusion matrices there are."""
 
 
-def worker_prior(options: BeliefOptions) -> access_path.Prior:
-    """The prior of the workers' rows that the options name."""
-    chosen = options.worker_prior
-    if isinstance(chosen, access_path.Prior):
-        return chosen
-    return _UNIFORM if chosen == "uniform" else access_path.Prior()
-
-
 def refuse_worker_options(options: BeliefOptions, reason: str, *names: str) -> None:
     """Raise a ValueError if one of these options, or any, is not the default."""
     for name in names or ("worker_prior", "worker_parameters"):
@@ -84,6 +78,25 @@ FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 """Makes the belief before the first answer."""
 
 
+def model_prior(
+    model: str, space: FeatureSpace, options: BeliefOptions
+) -> naive_bayes.Prior | access_path.Prior:
+    """The prior of a NumPyro model under which a belief is formed."""
+    if model == "naive_bayes":
+        return naive_bayes.Prior(conditional=space.strength)
+    return access_path_prior(space, options)
+
+
+def access_path_prior(space: FeatureSpace, options: BeliefOptions) -> access_path.Prior:
+    """The prior of the access path model; with `pooling` if workers have their own rows."""
+    chosen = options.worker_prior
+    if not isinstance(chosen, access_path.Prior):
+        chosen = _UNIFORM if chosen == "uniform" else access_path.Prior()
+    pooling = POOLING if chosen.pooling is None else chosen.pooling
+    has_own_rows = options.worker_parameters == "own"
+    return chosen._replace(conditional=space.strength, pooling=pooling if has_own_rows else None)
+
+
 def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
     sampler, n_labels = options.sampler, options.labels_per_query
     if isinstance(sampler, ModelSampler):
@@ -91,7 +104,7 @@ def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
         return OwnModelBelief(space, n_labels, sampler, is_noisy=False)
     refuse_worker_options(options, MAJORITIES)
     if sampler == "nuts":
-        return NutsBelief(space, n_labels, naive_bayes.Prior(conditional=space.strength))
+        return NutsBelief(space, n_labels, model_prior("naive_bayes", space, options))
     return NaiveBayesBelief(space)
 
 
@@ -103,15 +116,13 @@ def _first_access_path(space: FeatureSpace, options: BeliefOptions) -> Belief:
     if sampler == "nuts":
         reason = "sampler='nuts' draws from the model in which all workers share their parameters"
         refuse_worker_options(options, reason, "worker_parameters")
-        prior = worker_prior(options)._replace(conditional=space.strength, pooling=None)
-        return NutsBelief(space, n_labels, prior)
+        return NutsBelief(space, n_labels, model_prior("access_path", space, options))
     return access_path_belief(space, options)
 
 
 def access_path_belief(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
     """The conjugate belief of the access path model before the first answer."""
-    kind = WorkerPathBelief if options.worker_parameters == "own" else AccessPathBelief
-    return kind(space, options.labels_per_query, worker_prior(options))
+    return AccessPathBelief(space, options.labels_per_query, access_path_prior(space, options))
 
 
 BELIEFS: dict[str, FirstBelief] = {
@@ -131,6 +142,12 @@ def check_options(options: BeliefOptions) -> None:
     prior = options.worker_prior
     if isinstance(prior, access_path.Prior):
         check_fields("worker_prior", prior)
+        for name in ("right", "wrong"):
+            if np.ndim(getattr(prior, name)) > 0:
+                raise ValueError(
+                    f"worker_prior.{name}={getattr(prior, name)!r}: expected one number for all "
+                    "features of a policy"
+                )
     elif prior not in ("right", "uniform"):
         raise ValueError(
             f"worker_prior={prior!r}: expected 'right', 'uniform' or a "

@@ -211,11 +211,11 @@ def play(policy: Policy, crowd: TableCrowd, *, batch: int = 1) -> None:
     """Ask and answer until the policy stops, with up to `batch` open queries at a time."""
     while queries := policy.ask_batch(batch):
         for query in queries:
-            answers = crowd.answer(query.feature, query.target, query.n_labels)
-            if answers is None:
+            reply = crowd.reply(query.feature, query.target, query.n_labels)
+            if reply is None:
                 policy.exhausted(query)
             else:
-                policy.tell(query, answers)
+                policy.tell(query, *reply)
 
 
 def learn_from_all(
@@ -288,4 +288,4 @@ def _trained_classes(
     position = np.full(space.n_classes, -1)
     position[seen] = np.arange(len(seen))
     classes = [space.classes[y] for y in seen.tolist()]
-    return replace(space, classes=classes, prior=counts[seen] / counts.sum()), position
+    return replace(space, classes=classes, prior=None, class_counts=counts[seen]), position

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from bayescrowd.budgeted.evaluation.paired_runs import play
 from bayescrowd.budgeted.evaluation.table_crowd import (
     Noise,
     TableCrowd,
+    assign_workers,
     check_classes,
     noisy_labels,
 )
@@ -28,6 +29,7 @@ def simulate_budget(
     target: Hashable | None = None,
     noise: Noise | None = "none",
     rate: Fraction = 0.0,
+    worker_rates: Sequence[Fraction] | None = None,
     seed: Seed = 0,
     batch: Count = 1,
 ) -> BudgetResult:
@@ -44,11 +46,14 @@ def simulate_budget(
         noise: what wrong labels look like: any other value ('uniform'), or always the value that
             follows the true one ('biased'). With 'none' or None, all labels are true.
         rate: share of wrong labels.
+        worker_rates: share of wrong labels of each of several workers, who take turns at random and
+            are named 'worker 1', 'worker 2', ... to the policy; instead of `rate`.
         seed: seed of the crowd, which decides the instances and the noise.
         batch: number of queries that are open at a time.
 
     Raises:
-        ValueError: the table does not fit the policy's space; nothing has been asked then.
+        ValueError: the table does not fit the policy's space, or there are fewer workers than
+            labels per query; nothing has been asked then.
 
     Examples:
         >>> import pandas as pd
@@ -65,13 +70,20 @@ def simulate_budget(
     coded = space.code(table, target=target)
     check_classes(space, coded)
     rng = np.random.default_rng(seed)
+    workers, rates = None, rate
+    if worker_rates is not None:
+        if rate:
+            raise ValueError(f"rate={rate} and worker_rates: expected one of the two")
+        shape = (*coded.values.shape, policy.labels_per_query)
+        workers = assign_workers(rng, shape, len(worker_rates))
+        rates = np.array(worker_rates)[workers]
     labels = noisy_labels(
         rng,
         coded.values,
         space.n_values,
         n_labels=policy.labels_per_query,
         noise=noise or "none",
-        rate=rate,
+        rate=rates,
     )
-    play(policy, TableCrowd(space, coded.target, labels, rng), batch=batch)
+    play(policy, TableCrowd(space, coded.target, labels, rng, workers), batch=batch)
     return policy.result()

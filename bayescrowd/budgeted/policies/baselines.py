@@ -148,9 +148,10 @@ class TsGreedyCore(Core):
         for place, feature in enumerate(queue):
             if candidates[feature]:
                 return Choice(feature, queue[place + 1 :])
+        channels = self.channels(rng, state.belief)
         first, *others = greedy(
-            self.problem.prior,
-            self.channels(rng, state.belief),
+            self.class_prior(rng),
+            channels,
             state.belief.n_outcomes,
             min(self.problem.n_features, int(candidates.sum())),
             excluded=np.flatnonzero(~candidates).tolist(),
@@ -162,6 +163,10 @@ class TsGreedyCore(Core):
     ) -> Float[np.ndarray, "feature cls outcome"]:
         """The channels under which features are chosen: a draw from the posterior."""
         return belief.draw(rng)
+
+    def class_prior(self, rng: np.random.Generator) -> Float[np.ndarray, " cls"]:
+        """The classes' probabilities under which features are chosen: a draw as well."""
+        return self.problem.space.draw_class_prior(rng)
 
 
 class PosteriorMeanGreedy(TsGreedy):
@@ -179,6 +184,10 @@ class PosteriorMeanGreedyCore(TsGreedyCore):
     ) -> Float[np.ndarray, "feature cls outcome"]:
         """The channels under which features are chosen: the posterior mean."""
         return belief.mean()
+
+    def class_prior(self, rng: np.random.Generator) -> Float[np.ndarray, " cls"]:
+        """The classes' probabilities under which features are chosen: their mean as well."""
+        return self.problem.prior
 
 
 class ExploreThenCommit(Policy):

@@ -224,7 +224,8 @@ class BLeafsCore(Core):
         """The feature of the highest gain under a draw; after the last search, one to revisit."""
         if not self._is_complete(state):
             drawn = state.belief.draw(rng)
-            feature = first_best(self._gains(rng, state, drawn), ~candidates)
+            prior = self.problem.space.draw_class_prior(rng)
+            feature = first_best(self._gains(rng, state, prior, drawn), ~candidates)
             return Choice(feature, state.memory)
         memory: Search = state.memory
         members = [f for f in memory.chosen if candidates[f]]
@@ -349,7 +350,8 @@ class BLeafsCore(Core):
             rng = state.position.generator()
             is_barred = np.zeros(len(self.problem.prices), dtype=bool)
             is_barred[list(chosen)] = True
-            feature = first_best(self._gains(rng, state, state.belief.mean()), is_barred)
+            gains = self._gains(rng, state, self.problem.prior, state.belief.mean())
+            feature = first_best(gains, is_barred)
             state = state._replace(position=Position.after(rng))
         memory = memory._replace(chosen=(*chosen, feature))
         return self._begin_search(state._replace(memory=memory))
@@ -358,10 +360,11 @@ class BLeafsCore(Core):
         self,
         rng: np.random.Generator,
         state: State,
+        prior: Float[np.ndarray, " cls"],
         channels: Float[np.ndarray, "feature cls outcome"],
     ) -> Float[np.ndarray, " feature"]:
         """Information gain of every feature given the selected ones."""
-        joint = self.problem.prior[:, None]
+        joint = prior[:, None]
         for f in state.memory.chosen:
             joint = extend(joint, channels[f, :, : state.belief.n_outcomes[f]], rng)
         return information_gains(joint, channels)

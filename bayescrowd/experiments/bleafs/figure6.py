@@ -5,6 +5,21 @@ species of birds against their kin, five labels per observation, four features o
 labels where they are on this machine, otherwise simulated (`birds`), as the title says. The paper
 prints neither the species, K and the budgets nor the errors: the results are compared with what its
 text says, and those of (a) with the means of an independent implementation.
+
+What is known about the difference: B-LEAFS counts a feature as credible under the joint posterior,
+which knows that the values are hidden. Equation 1 with the chains' mean counts in the place of
+known ones, which the paper's wording allows, stops earlier. Nursery, the same 16 seeds:
+
+    B                           250         500         1000        2000
+    error, mean counts          .508        .460        .374        .293
+    error, joint posterior      .525        .484        .373        .293
+    difference                  .017±.019   .024±.019  -.001±.007  -.001±.008
+    labels spent                234, 244    431, 451    815, 858    1606, 1779
+    searches ended as credible  .44, .19    .81, .50    1.06, .94   1.81, 1.56
+
+On the simulated birds (8 seeds) it spends 194 and 200 of 200 labels and 1431 and 1507 of 1600 on
+Chipping Sparrow, and 193 and 196, 1419 and 1442 on Hooded Warbler; no difference of the errors
+exceeds 1.6 standard errors.
 """
 
 from __future__ import annotations
@@ -217,7 +232,9 @@ EXPERIMENT = Experiment(
     n_seeds=N_SEEDS,
     claims=_claims,
     notes=(
-        "Means over paired splits ± standard errors.",
+        "Means over paired splits ± standard errors. Credibility is that of the joint posterior.",
+        "It ends fewer searches early than counts taken as known would: B-LEAFS spends 4 to 11 %",
+        "more labels on nursery, and its errors stay the same within 1.3 standard errors (16 seeds).",
         *(
             ()
             if ARE_REAL

@@ -5,11 +5,8 @@ summed out (`access_path.label_log_joint`), so that the class and the values of 
 given the tables. A known class is never drawn anew.
 
 Where the rows of groups are pooled (`access_path.Prior.pooling`), the shared rows are drawn with
-the other groups' rows integrated out, as in `hierarchical_dawid_skene`: given the counts n of a
-group's labels, which have a Dirichlet-multinomial density, and the numbers t of tables that its
-customers sit at, the shared rows are Dirichlets with the first group's labels and all t added to
-the concentrations (`shared_concentration`). A group's rows given the shared ones are Dirichlets of
-``pooling`` times these plus n.
+the other groups' rows integrated out (`shared_concentration`); a group's rows given the shared ones
+are Dirichlets of ``pooling`` times these plus its labels.
 """
 
 from __future__ import annotations
@@ -25,11 +22,11 @@ from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_sweep import Tables, sweep
+from bayescrowd.posterior.conditionals.access_path_workers import shared_concentration
 from bayescrowd.posterior.conditionals.classes import class_counts, known_classes
-from bayescrowd.posterior.conditionals.hierarchical_dawid_skene import table_counts
 from bayescrowd.posterior.conditionals.protocol import Conditionals
 
-__all__ = ["CONDITIONALS", "TableReadings", "shared_concentration"]
+__all__ = ["CONDITIONALS", "TableReadings"]
 
 
 class TableReadings(NamedTuple):
@@ -113,28 +110,6 @@ def _draw_params(
     (own,) = dirichlet_tables(key_own, [prior.pooling * shared[None] + by_group[1:]])
     confusion = jnp.moveaxis(jnp.concatenate([shared[None], own]), 0, 1)
     return access_path.Params(prevalence, conditional, confusion)
-
-
-def shared_concentration(
-    rng_key: PRNGKeyArray,
-    of_first: Float[Array, "*cell"],
-    counts: Float[Array, "group ..."],
-    pooled: Float[Array, "*cell"],
-    *,
-    n_labels: int,
-) -> Float[Array, "*cell"]:
-    """Concentrations of the shared rows given the values, with the other groups' integrated out.
-
-    Args:
-        rng_key: the source of randomness.
-        of_first: concentrations given the labels of the first group alone.
-        counts: how many labels of each other group there are, by true value and label.
-        pooled: concentrations of these groups' rows: `pooling` times the shared rows before.
-        n_labels: number of labels, at least as many as there are in the counts.
-    """
-    if len(counts) == 0:
-        return of_first
-    return of_first + table_counts(rng_key, counts, pooled, n_labels=n_labels)
 
 
 CONDITIONALS = Conditionals(_first_params, _draw_params, access_path.label_log_joint, known_classes)

@@ -3,8 +3,10 @@
 The model is that of `access_path.Prior.pooling`: the first group of workers shares the rows of the
 confusion matrix, and each further group has rows of its own, Dirichlets of `pooling` times the
 shared ones. The state of a chain is what its tables are drawn from given the values of the
-readings: the concentrations of the rows of both shared tables, the other groups' rows being
-integrated out (`shared_concentration`), and these groups' labels by value. Tables drawn from it are
+readings: the concentrations of the rows of both shared tables, and the other groups' labels by
+value. The shared rows are drawn with the other groups' integrated out: given the numbers t of
+tables of `restaurant_tables`, they are Dirichlets with the first group's labels and all t added to
+the concentrations, as in `hierarchical_dawid_skene`. Tables drawn from it are
 those of a full sweep:
 
     theta_y, shared rows:  Dirichlet(concentrations)
@@ -23,11 +25,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.draws.dirichlet import dirichlet_rows, dirichlet_tables
-from bayescrowd.posterior.conditionals.access_path import shared_concentration
-from bayescrowd.posterior.conditionals.access_path_feature import draw_dirichlet
+from bayescrowd.draws.restaurant_tables import table_counts
 from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables, sweep
 
-__all__ = ["PooledTables", "draw_groups", "sweep_pooled"]
+__all__ = ["PooledTables", "shared_concentration", "sweep_pooled"]
 
 
 class PooledTables(NamedTuple):
@@ -85,10 +86,23 @@ def sweep_pooled(
     return PooledTables(Tables(rows.conditional, shared), counts[:, 1:])
 
 
-def draw_groups(
-    rng: np.random.Generator, state: PooledTables, pooling: float
-) -> Float[np.ndarray, "chain group value value"]:
-    """The confusion matrices of all groups, the shared one first, drawn once for each chain."""
-    shared = draw_dirichlet(rng, state.shared.confusion)[:, None]
-    own = draw_dirichlet(rng, pooling * shared + state.own)
-    return np.concatenate([shared, own], axis=1)
+def shared_concentration(
+    rng_key: PRNGKeyArray,
+    of_first: Float[Array, "*cell"],
+    counts: Float[Array, "group ..."],
+    pooled: Float[Array, "*cell"],
+    *,
+    n_labels: int,
+) -> Float[Array, "*cell"]:
+    """Concentrations of the shared rows given the values, with the other groups' integrated out.
+
+    Args:
+        rng_key: the source of randomness.
+        of_first: concentrations given the labels of the first group alone.
+        counts: how many labels of each other group there are, by true value and label.
+        pooled: concentrations of these groups' rows: `pooling` times the shared rows before.
+        n_labels: number of labels, at least as many as there are in the counts.
+    """
+    if len(counts) == 0:
+        return of_first
+    return of_first + table_counts(rng_key, counts, pooled, n_labels=n_labels)

@@ -388,7 +388,9 @@ def test_runs_add_up_and_results_change_nothing(kind):
     # results that are looked at in the middle of a run change nothing
     again = policy_of(kind)
     while (query := again.ask()) is not None:
-        again.result(), again.credibility()
+        again.result()
+        if query.id % 5 == 0:  # chains that run on for their error take their time
+            again.credibility()
         again.tell(query, answer(query))
     assert again.events == policy.events
     instances = pd.DataFrame({"a": [0, 1, None], "b": [["x", "x", "y"], "y", []]})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bayescrowd.budgeted.beliefs.credibility import draws_credibility
 from bayescrowd.budgeted.beliefs.naive_bayes import (
     ChannelReader,
     NaiveBayesBelief,
@@ -41,6 +42,21 @@ def test_concentrations_are_those_of_the_model_plus_counts():
     for f, width in enumerate((3, 2)):
         expected = (np.asarray(prior) + counts)[f, :, :width]
         np.testing.assert_allclose(learned().rows(f), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["interval", "variance", "hdi"])
+def test_the_closed_form_of_credibility_is_that_of_the_draws(measure):
+    belief, rng, prior = learned(), np.random.default_rng(0), np.array([0.7, 0.3])
+    draws = np.stack([belief.draw(rng) for _ in range(10_000)])
+    for f, width in enumerate((3, 2)):
+        known = belief.credibility(f, prior, epsilon=0.1, measure=measure)
+        assert known.confusion == 1
+        assert known.error == 0
+        assert known.least == known.conditional
+        found = draws_credibility(draws[:, f, :, :width], prior, epsilon=0.1, measure=measure)
+        # the narrowest interval of 10,000 draws is too narrow by less than .005
+        slack = 0.005 * (measure == "hdi")
+        assert abs(found.value - known.conditional) < 4 * found.error + slack
 
 
 def test_draws_have_the_moments_of_a_dirichlet():

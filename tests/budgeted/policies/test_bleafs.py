@@ -147,6 +147,54 @@ def test_other_measures_of_credibility_stop_as_well(measure):
     assert policy.spent <= 40
 
 
+def noisy(policy, *, rate, seed=0):
+    """Answers as in `play`, three labels each, of which a share is wrong."""
+    rng = np.random.default_rng(seed)
+    while (query := policy.ask()) is not None:
+        is_right = query.feature in ("f0", "f1") and rng.random() < 0.9
+        value = query.target if is_right else int(rng.integers(3))
+        wrong = rng.random(3) < rate
+        policy.tell(query, ((value + wrong * rng.integers(1, 3, 3)) % 3).tolist())
+    return policy
+
+
+def of_crowd(**options):
+    return bc.BLeafs(
+        space(n_features=4), 240, 1, model="access_path", labels_per_query=3, **options
+    )
+
+
+def test_both_kinds_of_parameters_must_be_credible():
+    # a delta of .97 is met at once: the other one decides
+    by_feature = noisy(of_crowd(delta=0.5, crowd_delta=0.97), rate=0.2)
+    by_crowd = noisy(of_crowd(delta=0.97, crowd_delta=0.5), rate=0.2)
+    both = noisy(of_crowd(delta=0.5), rate=0.2)
+    assert both.core.crowd_delta.tolist() == both.core.delta.tolist() == [0.5] * 4
+    for policy, table in ((by_feature, 0), (by_crowd, 1)):
+        (f,) = policy.state.memory.chosen
+        known = policy.state.belief.credibility(
+            f, policy.core.problem.prior, epsilon=0.05, measure="interval"
+        )
+        # it stopped at the first estimate that was clearly, or exactly enough, above .5
+        assert policy.spent < 240
+        assert known[table] > 0.5 - 4 * 0.01
+    assert both.spent >= max(by_feature.spent, by_crowd.spent)
+
+
+def test_guesses_are_never_credible_however_many():
+    # two labels in three are wrong: a label of three values says nothing
+    assert noisy(of_crowd(delta=0.5), rate=2 / 3).spent == 240
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, np.nan, np.inf, "mid"])
+def test_a_delta_is_a_rule_or_between_0_and_1(delta):
+    for name in ("delta", "crowd_delta"):
+        with pytest.raises(ValueError, match=f"{name}=.*midpoint.* a number between 0 and 1"):
+            of_crowd(**{name: delta})
+
+
 def test_bad_arguments():
+    with pytest.raises(ValueError, match="expected 'same', since model='naive_bayes'"):
+        bc.BLeafs(space(), 20, 1, crowd_delta=0.3)
     with pytest.raises(ValueError, match="epsilon=0"):
         bc.BLeafs(space(), 20, 1, epsilon=0)

@@ -9,11 +9,12 @@ import pytest
 from scipy.special import betaln, logsumexp
 
 from bayescrowd.models import access_path
-from bayescrowd.posterior.conditionals.access_path import CONDITIONALS, shared_concentration
+from bayescrowd.posterior.conditionals.access_path import CONDITIONALS
+from bayescrowd.posterior.conditionals.access_path_feature import draw_dirichlet
 from bayescrowd.posterior.conditionals.access_path_sweep import FeatureReadings, Tables
 from bayescrowd.posterior.conditionals.access_path_workers import (
     PooledTables,
-    draw_groups,
+    shared_concentration,
     sweep_pooled,
 )
 
@@ -110,7 +111,9 @@ def test_chains_of_one_feature_have_the_integrated_means(exact):
         state = jax.tree.map(np.asarray, state)
         conditional = state.shared.conditional
         mean = conditional / conditional.sum(axis=-1, keepdims=True)
-        kept.append(summaries(mean, draw_groups(rng, state, POOLING)[:, :3]))
+        shared = draw_dirichlet(rng, state.shared.confusion)[:, None]
+        own = draw_dirichlet(rng, POOLING * shared + state.own)
+        kept.append(summaries(mean, np.concatenate([shared, own], axis=1)[:, :3]))
     n_seen = np.asarray(state.own).sum(axis=(1, 2, 3))
     assert (n_seen == COUNTS[:, 1:].sum()).all()
     for found, expected in zip(zip(*kept[N_WARMUP:], strict=True), exact, strict=True):

@@ -1,0 +1,204 @@
+"""The posterior draws behind a policy: the NumPyro model given what has been bought.
+
+Every observation that the policy has learned from is an item of known class with one reading; its
+id is that of the query. Items of known class tell a model nothing about the parameters but those of
+their class, so it does not matter whether two readings are of the same instance.
+
+The classes' probabilities theta_y are independent of the other parameters, given the classes. They
+are what the policy believes: fixed where the space fixes them, otherwise Dirichlet(1 + known
+instances of each class). Instances were chosen by their class; they are not evidence about theta_y
+for a second time. For the same reason the log-likelihood and the predictions of the labels are
+given the class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
+from bayescrowd.budgeted.beliefs.options import BeliefOptions, model_prior
+from bayescrowd.budgeted.beliefs.own_model import ModelSampler
+from bayescrowd.budgeted.beliefs.worker_rows import FEWEST_LABELS
+from bayescrowd.budgeted.query_book import Event
+from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.models import access_path, naive_bayes
+from bayescrowd.posterior.feature_data import SHARED, FeatureData
+
+__all__ = ["PosteriorMethod", "Purchase", "Purchases", "purchases_of"]
+
+PosteriorMethod = Literal["gibbs", "nuts"]
+"""How the posterior is drawn from."""
+
+
+class Purchase(NamedTuple):
+    """One observation that was bought, in codes of the user's space."""
+
+    query: int
+    """Id of the query."""
+    feature: int
+    """Position of the feature."""
+    cls: int
+    """Position of the class."""
+    labels: tuple[int, ...]
+    """Positions of the labels' values."""
+    workers: tuple[Hashable | None, ...]
+    """Who gave each label; None where that was not told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Purchases:
+    """What a policy has bought, and under which model it learned from it.
+
+    Args:
+        space: the user's space.
+        model: name of the model.
+        options: what was chosen about the belief.
+        bought: the observations, in the order in which they were learned from.
+        settings: the policy's arguments and state, by name, for the container's attributes.
+    """
+
+    space: FeatureSpace
+    model: str
+    options: BeliefOptions
+    bought: tuple[Purchase, ...]
+    settings: Mapping[str, str | float | int]
+
+    def posterior(
+        self,
+        *,
+        chains: int,
+        draws: int,
+        warmup: int | None,
+        method: PosteriorMethod | None,
+        seed: int,
+        progress: bool,
+    ) -> Any:
+        """Draws of the model given the purchases; see `Policy.posterior`."""
+        # ArviZ and the samplers take a second to load
+        from bayescrowd.budgeted.purchase_draws import draws_of_model, draws_of_own_model
+
+        if not self.bought:
+            raise ValueError("nothing has been learned yet: no query has all its answers")
+        options = {"chains": chains, "draws": draws, "warmup": warmup, "seed": seed}
+        if isinstance(self.options.sampler, ModelSampler):
+            if method == "gibbs":
+                raise ValueError("method='gibbs': a model of your own is drawn from by 'nuts'")
+            return draws_of_own_model(self, progress=progress, **options)
+        return draws_of_model(self, method=method, progress=progress, **options)
+
+    @property
+    def target(self) -> Int[np.ndarray, " task"]:
+        """Class of each observation."""
+        return np.array([one.cls for one in self.bought])
+
+    @property
+    def prior(self) -> naive_bayes.Prior | access_path.Prior:
+        """Prior of the model."""
+        return model_prior(self.model, self.space, self.options)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the model sees all labels, and not the value that most of them name."""
+        return self.model == "access_path"
+
+    def draw_class_prior(
+        self, rng: np.random.Generator, n_draws: int
+    ) -> Float[np.ndarray, "draw cls"]:
+        """Draws of the classes' probabilities; the same ones if they are fixed."""
+        return np.array([self.space.draw_class_prior(rng) for _ in range(n_draws)])
+
+    def read(self, one: Purchase) -> tuple[int, ...]:
+        """The labels that the model sees of an observation."""
+        if self.is_noisy or len(one.labels) == 1:
+            return one.labels
+        n_values = self.space.n_values[one.feature]
+        return (int(first_majority(np.array([one.labels]), n_values)[0].argmax()),)
+
+    def coded(self) -> FeatureData:
+        """The observations and the names of everything, as the models of features take them.
+
+        All features and values of the space are there, those never bought or seen included.
+        """
+        labels = [self.read(one) for one in self.bought]
+        sizes = [len(said) for said in labels]
+        reading = np.repeat(np.arange(len(labels)), sizes)
+        value = np.concatenate(labels).astype(np.int64)
+        feature = np.array([one.feature for one in self.bought])
+        item = np.arange(len(self.bought))
+        observations: naive_bayes.Observations | access_path.Observations
+        groups: list[Hashable] = []
+        if self.is_noisy:
+            group, groups = self._groups(feature[reading])
+            parts = (self.target, item, feature, reading, group, value)
+            observations = access_path.Observations(*map(jnp.asarray, parts))
+        else:
+            parts = (self.target, item, feature, value)
+            observations = naive_bayes.Observations(*map(jnp.asarray, parts))
+        space = self.space
+        return FeatureData(
+            observations=observations,
+            tasks=pd.Index([one.query for one in self.bought]),
+            classes=pd.Index(space.classes),
+            features=pd.Index(space.names),
+            values=tuple(pd.Index(values) for values in space.features.values()),
+            groups=pd.Index(groups),
+            task_code=reading,
+            feature_code=feature[reading],
+            worker_code=self._worker_codes(sizes),
+        )
+
+    def _groups(
+        self, feature: Int[np.ndarray, " judgement"]
+    ) -> tuple[Int[np.ndarray, " judgement"], list[Hashable]]:
+        """Group of the worker who gave each label, and the groups' names.
+
+        As in the belief (`worker_rows`), a worker with enough labels of a feature has a group of
+        their own for it, if the policy's workers have parameters of their own.
+        """
+        given = [worker for one in self.bought for worker in one.workers]
+        names: list[Hashable] = [SHARED]
+        if self.options.worker_parameters != "own":
+            return np.zeros(len(given), dtype=np.int64), names
+        pairs = list(zip(feature.tolist(), given, strict=True))
+        n_given = Counter(pairs)
+        is_own = [pair[1] is not None and n_given[pair] >= FEWEST_LABELS for pair in pairs]
+        names += dict.fromkeys(worker for worker, own in zip(given, is_own, strict=True) if own)
+        group = {name: number for number, name in enumerate(names)}
+        codes = [group[w] if own else 0 for w, own in zip(given, is_own, strict=True)]
+        return np.array(codes), names
+
+    def _worker_codes(self, sizes: list[int]) -> Int[np.ndarray, " judgement"]:
+        """Number of the worker who gave each label, in order of appearance; 0 if none is told."""
+        if not self.is_noisy:
+            return np.zeros(sum(sizes), dtype=np.int64)
+        codes: dict[Hashable | None, int] = {}
+        given = [worker for one in self.bought for worker in one.workers]
+        return np.array([codes.setdefault(worker, len(codes)) for worker in given])
+
+
+def purchases_of(events: Iterable[Event], space: FeatureSpace) -> tuple[Purchase, ...]:
+    """The observations that a policy has learned from: closed queries with their answers."""
+    features = {name: f for f, name in enumerate(space.names)}
+    classes = {name: y for y, name in enumerate(space.classes)}
+    told: dict[int, list[tuple[int, Hashable | None]]] = {}
+    bought = []
+    for event in events:
+        query = event.query
+        labels = told.setdefault(query.id, [])
+        workers = event.workers or (None,) * len(event.answers)
+        for answer, worker in zip(event.answers, workers, strict=True):
+            labels.append((space.code_of(query.feature, answer), worker))
+        is_closed = event.kind == "withdrawn" or len(labels) == query.n_labels
+        if labels and is_closed and event.kind in ("told", "withdrawn"):
+            codes, names = zip(*labels, strict=True)
+            place = (features[query.feature], classes[query.target])
+            bought.append(Purchase(query.id, *place, codes, names))
+    return tuple(bought)
