@@ -68,7 +68,11 @@ MOST_CONFIGURATIONS = 1_024
 """Number of columns of the joint table above which it is sampled."""
 
 BULK = 0.01
-"""Share of the budget left that one decision spends; .06 was worse."""
+"""Share of the budget left that one decision spends; .06 was worse.
+
+Late queries therefore cost more time: each is a decision of its own. At least .005 or .01 of the
+whole budget until the end saves that time, but raised the error on nursery (4 features, budget 400)
+by .004 and .005, with standard errors of .002 over 64 pairs."""
 
 _BLOCK_CELLS = 2**17
 """Largest number of cells p(y, x_S, x) that are computed at once; those of a block stay cached."""
