@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.models._summed_out import SummedOut
+from bayescrowd.models._summed_out import SummedOut, sample_classes
 
 __all__ = [
     "Labels",
@@ -26,6 +25,7 @@ __all__ = [
     "log_joint_of_labels",
     "mean_accuracy",
     "row_concentration",
+    "rows_of_workers",
     "sample_labels",
 ]
 
@@ -101,12 +101,10 @@ def sample_labels(
         labels: the observed labels, or who labels what if `labels.label` is None.
         n_items: number of items.
     """
-    log_gold = None
+    log_given = None
     with numpyro.plate("item", n_items, dim=-1):
         if labels.gold is not None:
-            # a class that is not known, -1, has no density of its own
-            classes = dist.Categorical(logits=jnp.log(params.prevalence)).mask(labels.gold >= 0)
-            log_gold = classes.log_prob(numpyro.sample("gold", classes, obs=labels.gold))
+            _, log_given = sample_classes("gold", params.prevalence, labels.gold)
         of_labels = SummedOut(
             log_joint,
             simulate,
@@ -115,7 +113,7 @@ def sample_labels(
             item=labels.item,
             n_items=n_items,
             last=len(params.prevalence) - 1,
-            log_given=log_gold,
+            log_given=log_given,
         )
         numpyro.sample("labels", of_labels, obs=labels.label)
 
@@ -159,11 +157,12 @@ def draw_labels(
 
 def row_concentration(
     n_pseudo_labels: Any, accuracy: Any, n_classes: int
-) -> Float[Array, "cls cls"]:
+) -> Float[Array, "*worker cls cls"]:
     """Dirichlet concentrations of rows in favour of right answers, indexed [true, observed].
 
     Args:
-        n_pseudo_labels: number of pseudo-labels in each row, a number or JAX's tracer of one.
+        n_pseudo_labels: number of pseudo-labels in each row, or an array that is broadcast against
+            [..., true, observed], such as that of `rows_of_workers`.
         accuracy: share of the pseudo-labels on the diagonal, likewise; the wrong classes share the
             rest evenly.
         n_classes: number of classes.
@@ -171,6 +170,12 @@ def row_concentration(
     right = n_pseudo_labels * accuracy
     wrong = n_pseudo_labels * (1 - accuracy) / (n_classes - 1)
     return jnp.where(jnp.eye(n_classes, dtype=bool), right, wrong)
+
+
+def rows_of_workers(value: Any) -> Any:
+    """A prior's field [worker] or [worker, true] with the axes of rows; a number as it is."""
+    n_axes = jnp.ndim(value)
+    return jnp.reshape(value, (*jnp.shape(value), *(1,) * (3 - n_axes))) if n_axes else value
 
 
 def mean_accuracy(prevalence: Any, confusion: Any) -> Float[np.ndarray, "*draw worker"]:

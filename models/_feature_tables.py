@@ -19,7 +19,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bayescrowd.models._summed_out import SummedOut
+from bayescrowd.models._summed_out import SummedOut, sample_classes
 
 __all__ = [
     "block",
@@ -84,13 +84,14 @@ def uniform_concentration(
     """Dirichlet concentrations of the values given the class, zero beyond a feature's last value.
 
     Args:
-        n_pseudo_items: number of pseudo-items of each value, a number or JAX's tracer of one.
+        n_pseudo_items: number of pseudo-items of each value, a number, [feature] or
+            [feature, cls, value].
         n_classes: number of classes.
         n_values: number of values of each feature.
     """
     shape = (len(n_values), n_classes, max(n_values))
-    uniform = jnp.where(value_mask(n_values), n_pseudo_items, 0.0)
-    return jnp.broadcast_to(uniform[:, None, :], shape)
+    items = jnp.reshape(n_pseudo_items, (*jnp.shape(n_pseudo_items), 1, 1)[:3])
+    return jnp.broadcast_to(jnp.where(value_mask(n_values)[:, None], items, 0.0), shape)
 
 
 def sample_conditional(
@@ -141,12 +142,8 @@ def sample_observations(
         last: largest possible value of each label.
         n_items: number of items.
     """
-    classes = dist.Categorical(logits=jnp.log(params.prevalence))
-    if observations.target is not None:
-        # a class that is not known, -1, has no density of its own
-        classes = classes.mask(observations.target >= 0)
     with numpyro.plate("item", n_items, dim=-1):
-        target = numpyro.sample("target", classes, obs=observations.target)
+        target, log_given = sample_classes("target", params.prevalence, observations.target)
         of_labels = SummedOut(
             log_joint,
             simulate,
@@ -155,7 +152,7 @@ def sample_observations(
             item=item,
             n_items=n_items,
             last=last,
-            log_given=classes.log_prob(target),
+            log_given=log_given,
         )
         numpyro.sample("labels", of_labels, obs=observations[-1])
 

@@ -31,13 +31,13 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 from numpyro.distributions import constraints
-from numpyro.distributions.util import validate_sample
 
-__all__ = ["SummedOut", "values_of"]
+__all__ = ["SummedOut", "sample_classes", "values_of"]
 
 
 class SummedOut(dist.Distribution):
@@ -56,7 +56,7 @@ class SummedOut(dist.Distribution):
         last: largest possible label, one number or one for each label; None if labels are real
             numbers.
         log_given: log density of what `data` knows of each item's target, which `log_joint`
-            includes; None if that is nothing.
+            includes, [item, cls] or [item]; None if that is nothing.
 
     Examples:
         >>> from bayescrowd.models import dawid_skene
@@ -88,7 +88,7 @@ class SummedOut(dist.Distribution):
         item: Int[Array, " label"],
         n_items: int,
         last: Int[Array, " label"] | int | None,
-        log_given: Float[Array, " item"] | None = None,
+        log_given: Float[Array, "item ..."] | None = None,
         validate_args: bool | None = None,
     ) -> None:
         self._log_joint, self._simulate, self._n_items = log_joint, simulate, n_items
@@ -132,9 +132,21 @@ class SummedOut(dist.Distribution):
         values = jax.vmap(draw)(jax.random.split(key, math.prod(sample_shape)))
         return values.reshape(*sample_shape, 1, *self.event_shape)
 
-    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: Any, intermediates: Any = None) -> Float[Array, "*draw item"]:
-        """Log density of each item's labels."""
+        """Log density of each item's labels.
+
+        Labels that do not exist have none, with a warning; as with other warnings of NumPyro's
+        validation, only values that JAX does not trace are looked at. A check in compiled code
+        would look at every label in each step of a sampler.
+        """
+        log_density = self._log_prob(value)
+        if self._validate_args and not isinstance(value, jax.core.Tracer):
+            with jax.ensure_compile_time_eval():
+                is_possible = self._validate_sample(value)
+            log_density = jnp.where(is_possible, log_density, -jnp.inf)
+        return log_density
+
+    def _log_prob(self, value: Any) -> Float[Array, "*draw item"]:
         if jnp.ndim(value) == 1:
             return self._log_density(jnp.asarray(value))
         rows = jnp.broadcast_to(
@@ -147,8 +159,33 @@ class SummedOut(dist.Distribution):
     def _log_density(self, value: Num[Array, " label"]) -> Float[Array, " item"]:
         data = _with_values(self._data, value)
         log_joint = self._log_joint(self._params, data, n_items=self._n_items)
-        log_density = log_joint if log_joint.ndim == 1 else logsumexp(log_joint, axis=-1)
-        return log_density if self._log_given is None else log_density - self._log_given
+        if self._log_given is not None:
+            log_joint = log_joint - self._log_given
+        return log_joint if log_joint.ndim == 1 else logsumexp(log_joint, axis=-1)
+
+
+def sample_classes(
+    name: str, prevalence: Float[Array, " cls"], known: Int[Array, " item"] | None
+) -> tuple[Int[Array, " item"], Float[Array, "item cls"]]:
+    """State a site of the classes that are known; call it in the plate ``item``.
+
+    Args:
+        name: name of the site.
+        prevalence: probability of each class.
+        known: class of each item, or -1 where it is not known and has no density of its own; None
+            where classes are to be predicted.
+
+    Returns:
+        The classes, and `log_given` of the labels' distribution.
+    """
+    log_prevalence = jnp.log(prevalence)
+    classes = dist.Categorical(logits=log_prevalence)
+    of_known = classes if known is None else classes.mask(known >= 0)
+    target = numpyro.sample(name, of_known, obs=known)
+    # Compared, not picked: gradients of entries picked out one by one are slow. Labels of an item
+    # of a class without any probability have no density, rather than NaN.
+    is_own = (target[:, None] == jnp.arange(len(prevalence))) & (prevalence > 0)
+    return target, jnp.where(is_own, log_prevalence, 0.0)
 
 
 def values_of(simulation: Any) -> Num[Array, " label"]:

@@ -27,7 +27,8 @@ import numpyro.distributions as dist
 from jax.nn import sigmoid, softmax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerClassFinite, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
@@ -81,11 +82,11 @@ class Prior(NamedTuple):
     pseudo-labels.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    easiness: Finite = 1.0
+    easiness: PerClassFinite = 1.0
     """Mean log odds of a right answer."""
-    easiness_scale: Positive = 1.0
+    easiness_scale: PerClass = 1.0
     """Standard deviation of the classes' log odds."""
     spread: Positive = 1.0
     """Scale of the half-normal prior of the abilities' standard deviation."""
@@ -130,13 +131,14 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: means, scales and pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     workers = numpyro.plate("worker", n_workers, dim=-2)
     classes = numpyro.plate("cls", n_classes, dim=-1)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     spread = numpyro.sample("spread", dist.HalfNormal(prior.spread))
     strength = numpyro.sample("strength", _strength_prior(prior))
     with classes:
-        easiness = numpyro.sample("easiness", dist.Normal(prior.easiness, prior.easiness_scale))
+        easiness = numpyro.sample("easiness", _easiness_prior(prior))
         mistaken = numpyro.sample("mistaken", _mistaken_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         ability = numpyro.sample("ability", dist.Normal(0.0, spread))
@@ -185,10 +187,11 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: means, scales and pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     keys = jax.random.split(rng_key, 7)
     key_easiness, key_spread, key_ability, key_rows = keys[:4]
     key_strength, key_confusion, key_labels = keys[4:]
-    easiness = dist.Normal(prior.easiness, prior.easiness_scale).sample(key_easiness, (n_classes,))
+    easiness = _easiness_prior(prior).expand((n_classes,)).sample(key_easiness)
     spread = dist.HalfNormal(prior.spread).sample(key_spread)
     ability = spread * jax.random.normal(key_ability, (n_workers,))
     prevalence, mistaken = dirichlet_tables(
@@ -263,6 +266,10 @@ def worker_accuracy(params: Params) -> Float[np.ndarray, "*draw worker"]:
 
 def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
     return dist.Dirichlet(jnp.full(n_classes, prior.prevalence))
+
+
+def _easiness_prior(prior: Prior) -> dist.Normal:
+    return dist.Normal(prior.easiness, prior.easiness_scale)
 
 
 def _mistaken_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:

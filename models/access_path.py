@@ -38,7 +38,8 @@ from jax.nn import softmax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerFeature, PerFeatureRow, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import _feature_tables
 from bayescrowd.models._facts import Facts
@@ -101,13 +102,13 @@ class Prior(NamedTuple):
     a uniform prior leaves them open; both invert the answers of workers who are mostly wrong.
     """
 
-    prevalence: Positive = 1.0
+    prevalence: PerClass = 1.0
     """Pseudo-items of each class (alpha)."""
-    conditional: Positive = 1.0
+    conditional: PerFeatureRow = 1.0
     """Pseudo-items of each value in a row (beta)."""
-    right: Positive = 4.0
+    right: PerFeature = 4.0
     """Pseudo-labels of the right value in each row of a confusion matrix (gamma, z = x)."""
-    wrong: Positive = 1.0
+    wrong: PerFeature = 1.0
     """Pseudo-labels of each wrong value (gamma, z != x)."""
 
 
@@ -151,6 +152,7 @@ def model(
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
+    check_prior(prior, cls=n_classes, feature=len(n_values), value=max(n_values))
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     params = Params(
         prevalence,
@@ -264,6 +266,7 @@ def simulate(
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
+    check_prior(prior, cls=n_classes, feature=len(n_values), value=max(n_values))
     key_params, key_labels = jax.random.split(rng_key)
     rows = confusion_concentration(prior, n_values=n_values)
     params = Params(
@@ -333,7 +336,8 @@ def confusion_concentration(
 
     They are zero beyond a feature's last value.
     """
-    pseudo_labels = jnp.where(jnp.eye(max(n_values), dtype=bool), prior.right, prior.wrong)
+    right, wrong = (jnp.asarray(field)[..., None, None] for field in (prior.right, prior.wrong))
+    pseudo_labels = jnp.where(jnp.eye(max(n_values), dtype=bool), right, wrong)
     has_value = _feature_tables.value_mask(n_values)
     return jnp.where(has_value[:, :, None] & has_value[:, None, :], pseudo_labels, 0.0)
 

@@ -23,7 +23,8 @@ import numpyro.distributions as dist
 from jax.nn import softmax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerRow, PerRowFraction, Rows, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
@@ -32,6 +33,7 @@ from bayescrowd.models._crowd_labels import (
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
+    rows_of_workers,
     sample_labels,
 )
 from bayescrowd.models._facts import Facts
@@ -67,15 +69,19 @@ class Prior(NamedTuple):
 
     J. M. Pullin, L. C. Gurrin and D. Vukcevic, "Statistical models of repeated categorical
     rating: the R package rater", arXiv:2010.09335: 3 pseudo-items per class, and 8 pseudo-labels
-    per row of a confusion matrix, of which 60 % are right.
+    per row of a confusion matrix, of which 60 % are right. A field may be an array: a `prevalence`
+    for each class; the others for each worker, or for each worker and true class.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    n_pseudo_labels: Positive = 8.0
+    n_pseudo_labels: PerRow = 8.0
     """Pseudo-labels in each row of a worker's confusion matrix."""
-    accuracy: OpenFraction = 0.6
+    accuracy: PerRowFraction = 0.6
     """Share of the pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
+    confusion: Rows = None
+    """Pseudo-labels of each answer, indexed [true, observed] or [worker, true, observed], in place
+    of `n_pseudo_labels` and `accuracy`."""
 
 
 class Simulation(NamedTuple):
@@ -110,6 +116,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the Dirichlet priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-2), numpyro.plate("cls", n_classes, dim=-1):
         confusion = numpyro.sample("confusion", _confusion_prior(prior, n_classes))
@@ -157,6 +164,7 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the Dirichlet priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_params, key_labels = jax.random.split(rng_key)
     rows = confusion_concentration(prior, n_classes)
     prevalence, confusion = dirichlet_tables(
@@ -190,9 +198,15 @@ def simulate_labels(
 @validate_arguments
 def confusion_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
-) -> Float[Array, "cls cls"]:
-    """Dirichlet concentrations of a confusion matrix's rows, indexed [true, observed]."""
-    return row_concentration(prior.n_pseudo_labels, prior.accuracy, n_classes)
+) -> Float[Array, "*worker cls cls"]:
+    """Dirichlet concentrations of a confusion matrix's rows, indexed [true, observed].
+
+    They have an axis of workers in front where the prior has.
+    """
+    if prior.confusion is not None:
+        return jnp.asarray(prior.confusion)
+    n_pseudo_labels, accuracy = map(rows_of_workers, (prior.n_pseudo_labels, prior.accuracy))
+    return row_concentration(n_pseudo_labels, accuracy, n_classes)
 
 
 @validate_arguments

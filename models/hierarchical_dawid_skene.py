@@ -36,7 +36,8 @@ import numpyro.distributions as dist
 from jax.nn import softmax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerClassFraction, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
@@ -86,15 +87,15 @@ class Prior(NamedTuple):
     and 41 pseudo-labels: from workers who share almost nothing to workers who are nearly alike.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    n_pseudo_labels: Positive = 8.0
+    n_pseudo_labels: PerClass = 8.0
     """Pseudo-labels in each row of the crowd's confusion matrix."""
-    accuracy: OpenFraction = 0.6
+    accuracy: PerClassFraction = 0.6
     """Share of the pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
-    strength: Positive = 8.0
+    strength: PerClass = 8.0
     """Median strength, in pseudo-labels."""
-    log_strength_scale: Positive = 1.0
+    log_strength_scale: PerClass = 1.0
     """Standard deviation of the logarithm of a strength."""
 
 
@@ -131,6 +132,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the Dirichlet priors, median and scale of the strengths.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     workers = numpyro.plate("worker", n_workers, dim=-2)
     classes = numpyro.plate("cls", n_classes, dim=-1)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
@@ -181,12 +183,13 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the Dirichlet priors, median and scale of the strengths.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_crowd, key_strength, key_confusion, key_labels = jax.random.split(rng_key, 4)
     prevalence, crowd = dirichlet_tables(
         key_crowd,
         [jnp.full(n_classes, prior.prevalence), crowd_concentration(prior, n_classes)],
     )
-    strength = _strength_prior(prior).sample(key_strength, (n_classes,))
+    strength = _strength_prior(prior).expand((n_classes,)).sample(key_strength)
     rows = confusion_concentration(crowd, strength)
     (confusion,) = dirichlet_tables(
         key_confusion, [jnp.broadcast_to(rows, (n_workers, n_classes, n_classes))]
@@ -217,7 +220,8 @@ def crowd_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
 ) -> Float[Array, "cls cls"]:
     """Dirichlet concentrations of the crowd's rows, indexed [true, observed]."""
-    return row_concentration(prior.n_pseudo_labels, prior.accuracy, n_classes)
+    n_pseudo_labels = jnp.asarray(prior.n_pseudo_labels)[..., None]
+    return row_concentration(n_pseudo_labels, jnp.asarray(prior.accuracy)[..., None], n_classes)
 
 
 @validate_arguments

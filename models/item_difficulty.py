@@ -32,6 +32,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import expit
 
 from bayescrowd.checks.parameters import Count, Finite, Positive, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerWorker, PerWorkerFinite, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import Labels, draw_classes, keep_gold, sample_labels
 from bayescrowd.models._facts import Facts
@@ -68,11 +69,11 @@ class Prior(NamedTuple):
     The prevalence has the default of `dawid_skene`.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    ability: Finite = 1.0
+    ability: PerWorkerFinite = 1.0
     """Mean ability."""
-    ability_scale: Positive = 1.0
+    ability_scale: PerWorker = 1.0
     """Standard deviation of the abilities."""
     log_easiness: Finite = 1.0
     """Mean log easiness."""
@@ -112,6 +113,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: means, scales and pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         ability = numpyro.sample("ability", _ability_prior(prior))
@@ -162,11 +164,12 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: means, scales and pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_prevalence, key_ability, key_easiness, key_labels = jax.random.split(rng_key, 4)
     (prevalence,) = dirichlet_tables(key_prevalence, [jnp.full(n_classes, prior.prevalence)])
     params = Params(
         prevalence=prevalence,
-        ability=_ability_prior(prior).sample(key_ability, (n_workers,)),
+        ability=_ability_prior(prior).expand((n_workers,)).sample(key_ability),
         log_easiness=_log_easiness_prior(prior).sample(key_easiness, (n_items,)),
     )
     return simulate_labels(key_labels, params, item, worker, n_items=n_items)

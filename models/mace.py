@@ -31,7 +31,8 @@ import numpyro.distributions as dist
 from jax.nn import softmax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerStrategy, PerWorker, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
@@ -78,13 +79,13 @@ class Prior(NamedTuple):
     that of `dawid_skene`.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    knowing: Positive = 0.5
+    knowing: PerWorker = 0.5
     """Pseudo-labels that a worker knew; below 1, competences tend to the extremes."""
-    spamming: Positive = 0.5
+    spamming: PerWorker = 0.5
     """Pseudo-labels that a worker spammed."""
-    strategy: Positive = 10.0
+    strategy: PerStrategy = 10.0
     """Pseudo-labels of each class in a worker's strategy."""
 
 
@@ -122,6 +123,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         competence = numpyro.sample("competence", _competence_prior(prior))
@@ -195,6 +197,7 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_params, key_labels = jax.random.split(rng_key)
     prevalence, coins, strategy = dirichlet_tables(
         key_params,
@@ -228,9 +231,12 @@ def simulate_labels(
 
 
 @validate_arguments
-def competence_concentration(prior: Prior) -> Float[Array, " coin"]:
-    """Parameters of the competences' beta prior: known, then spammed pseudo-labels."""
-    return jnp.array([prior.knowing, prior.spamming])
+def competence_concentration(prior: Prior) -> Float[Array, "*worker coin"]:
+    """Parameters of the competences' beta prior: known, then spammed pseudo-labels.
+
+    They have an axis of workers in front where the prior has.
+    """
+    return jnp.stack(jnp.broadcast_arrays(prior.knowing, prior.spamming), axis=-1)
 
 
 @validate_arguments
@@ -268,11 +274,12 @@ def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
 
 
 def _competence_prior(prior: Prior) -> dist.Beta:
-    return dist.Beta(*competence_concentration(prior))
+    return dist.Beta(*jnp.moveaxis(competence_concentration(prior), -1, 0))
 
 
 def _strategy_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
-    return dist.Dirichlet(jnp.full(n_classes, prior.strategy))
+    shape = jnp.broadcast_shapes(jnp.shape(prior.strategy), (n_classes,))
+    return dist.Dirichlet(jnp.full(shape, prior.strategy))
 
 
 FACTS = Facts(

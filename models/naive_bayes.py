@@ -27,7 +27,8 @@ import numpyro.distributions as dist
 from jax.nn import softmax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerFeatureRow, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import _feature_tables
 from bayescrowd.models._facts import Facts
@@ -80,9 +81,9 @@ class Prior(NamedTuple):
     worse than with 1.
     """
 
-    prevalence: Positive = 1.0
+    prevalence: PerClass = 1.0
     """Pseudo-items of each class (alpha)."""
-    conditional: Positive = 1.0
+    conditional: PerFeatureRow = 1.0
     """Pseudo-items of each value in a row (beta)."""
 
 
@@ -121,6 +122,7 @@ def model(
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
+    check_prior(prior, cls=n_classes, feature=len(n_values), value=max(n_values))
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     concentration = conditional_concentration(prior, n_classes=n_classes, n_values=n_values)
     conditional = _feature_tables.sample_conditional(concentration, n_values=n_values)
@@ -182,6 +184,7 @@ def simulate(
         n_values: number of values of each feature, at least 1.
         prior: pseudo-counts of the Dirichlet priors.
     """
+    check_prior(prior, cls=n_classes, feature=len(n_values), value=max(n_values))
     key_params, key_labels = jax.random.split(rng_key)
     prevalence, conditional = dirichlet_tables(
         key_params,

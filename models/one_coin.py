@@ -26,7 +26,8 @@ import numpyro.distributions as dist
 from jax.nn import softmax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.checks.parameters import Count, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerWorker, PerWorkerFraction, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
@@ -69,11 +70,11 @@ class Prior(NamedTuple):
     here.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
-    n_pseudo_labels: Positive = 8.0
+    n_pseudo_labels: PerWorker = 8.0
     """Pseudo-labels of each worker."""
-    accuracy: OpenFraction = 0.6
+    accuracy: PerWorkerFraction = 0.6
     """Share of the pseudo-labels that are right."""
 
 
@@ -109,6 +110,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("worker", n_workers, dim=-1):
         accuracy = numpyro.sample("accuracy", _accuracy_prior(prior))
@@ -155,6 +157,7 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_params, key_labels = jax.random.split(rng_key)
     prevalence, coins = dirichlet_tables(
         key_params,
@@ -185,9 +188,14 @@ def simulate_labels(
 
 
 @validate_arguments
-def accuracy_concentration(prior: Prior) -> Float[Array, " coin"]:
-    """Parameters of the accuracies' beta prior: right, then wrong pseudo-labels."""
-    return prior.n_pseudo_labels * jnp.array([prior.accuracy, 1 - prior.accuracy])
+def accuracy_concentration(prior: Prior) -> Float[Array, "*worker coin"]:
+    """Parameters of the accuracies' beta prior: right, then wrong pseudo-labels.
+
+    They have an axis of workers in front where the prior has.
+    """
+    accuracy = jnp.asarray(prior.accuracy)
+    shares = jnp.stack([accuracy, 1 - accuracy], axis=-1)
+    return jnp.asarray(prior.n_pseudo_labels)[..., None] * shares
 
 
 @validate_arguments
@@ -209,7 +217,7 @@ def _prevalence_prior(prior: Prior, n_classes: int) -> dist.Dirichlet:
 
 
 def _accuracy_prior(prior: Prior) -> dist.Beta:
-    return dist.Beta(*accuracy_concentration(prior))
+    return dist.Beta(*jnp.moveaxis(accuracy_concentration(prior), -1, 0))
 
 
 FACTS = Facts(

@@ -42,12 +42,14 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, PerRow, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
 from bayescrowd.models._crowd_labels import (
     Labels,
     draw_classes,
     log_joint_of_labels,
     row_concentration,
+    rows_of_workers,
     sample_labels,
 )
 from bayescrowd.models._facts import Facts
@@ -98,11 +100,11 @@ class Prior(NamedTuple):
     rows: most tasks are not expected to mislead most workers.
     """
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
     share: Positive = 2.0
     """Pseudo-items of each subtype: weights are gamma, so that shares are Dirichlet."""
-    n_pseudo_labels: Positive = 8.0
+    n_pseudo_labels: PerRow = 8.0
     """Pseudo-labels in each of a worker's own rows."""
     accuracy: OpenFraction = 0.6
     """Share of the pseudo-labels on the diagonal; the wrong classes share the rest evenly."""
@@ -147,6 +149,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the priors, and the strengths.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     subtypes = numpyro.plate("subtype", N_SUBTYPES, dim=-1)
     classes = numpyro.plate("cls", n_classes, dim=-2)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
@@ -212,6 +215,7 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors, and the strengths.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_weight, key_tables, key_rows, key_labels = jax.random.split(rng_key, 4)
     weight = jnp.exp(log_gamma(key_weight, jnp.full((n_classes, N_SUBTYPES), prior.share)))
     prevalence, shared, confusion = dirichlet_tables(
@@ -255,9 +259,9 @@ def simulate_labels(
 @validate_arguments
 def confusion_concentration(
     prior: Prior, n_classes: Annotated[int, Whole(2)]
-) -> Float[Array, "cls cls"]:
+) -> Float[Array, "*worker cls cls"]:
     """Dirichlet concentrations of a worker's own rows, indexed [true, observed]."""
-    return row_concentration(prior.n_pseudo_labels, prior.accuracy, n_classes)
+    return row_concentration(rows_of_workers(prior.n_pseudo_labels), prior.accuracy, n_classes)
 
 
 @validate_arguments

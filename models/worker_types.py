@@ -31,6 +31,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
 
 from bayescrowd.checks.parameters import Count, OpenFraction, Positive, Whole, validate_arguments
+from bayescrowd.checks.priors import PerClass, check_prior
 from bayescrowd.draws.dirichlet import dirichlet_tables, log_gamma
 from bayescrowd.models._crowd_labels import (
     Labels,
@@ -80,7 +81,7 @@ class Params(NamedTuple):
 class Prior(NamedTuple):
     """Dirichlet priors and the types' strength."""
 
-    prevalence: Positive = 3.0
+    prevalence: PerClass = 3.0
     """Pseudo-items of each class."""
     share: Positive = 2.0
     """Pseudo-workers of each type: weights are gamma, so that shares are Dirichlet."""
@@ -177,6 +178,7 @@ def model(
         n_classes: number of classes, at least 2, including those that nobody chose.
         prior: pseudo-counts of the priors, and the strength of the types.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     prevalence = numpyro.sample("prevalence", _prevalence_prior(prior, n_classes))
     with numpyro.plate("type", N_TYPES, dim=-1):
         weight = numpyro.sample("weight", _weight_prior(prior))
@@ -228,6 +230,7 @@ def simulate(
         n_classes: number of classes, at least 2.
         prior: pseudo-counts of the priors, and the strength of the types.
     """
+    check_prior(prior, cls=n_classes, worker=n_workers)
     key_weight, key_types, key_member, key_confusion, key_labels = jax.random.split(rng_key, 5)
     weight = jnp.exp(log_gamma(key_weight, jnp.full(N_TYPES, prior.share)))
     rows = _type_concentration(prior, n_classes)

@@ -39,6 +39,7 @@ __all__ = [
     "OpenFraction",
     "Positive",
     "Real",
+    "Rule",
     "Seed",
     "Tolerance",
     "Whole",
@@ -46,6 +47,7 @@ __all__ = [
     "check_arguments",
     "check_fields",
     "check_parameters",
+    "number_rule",
     "validate_arguments",
 ]
 
@@ -171,7 +173,7 @@ def as_numbers(name: str, values: Any) -> Float[np.ndarray, "*shape"]:
         raise ValueError(f"{name}: expected numbers ({error})") from None
 
 
-class _Rule(NamedTuple):
+class Rule(NamedTuple):
     """One of the alternatives that an annotation allows."""
 
     fits: Callable[[Any], bool]
@@ -185,7 +187,7 @@ class _Rule(NamedTuple):
     with the suffix that names it in messages, such as '[3]', and the rules that it must meet."""
 
 
-Rules = tuple[_Rule, ...] | None
+Rules = tuple[Rule, ...] | None
 """Alternatives of which a value must meet one; None if the value is not checked."""
 
 
@@ -261,8 +263,10 @@ def _alternatives(annotation: Any, scope: _Scope) -> Rules:
         return tuple(rule for part in known for rule in part) if len(known) == len(parts) else None
     if origin is Annotated:
         base, *notes = inside
+        if own := [note for note in notes if hasattr(note, "rules")]:
+            return tuple(own[0].rules())
         ranges = [note for note in notes if isinstance(note, Whole | Real)]
-        return (_number(ranges[0]),) if ranges else _alternatives(base, scope)
+        return (number_rule(ranges[0]),) if ranges else _alternatives(base, scope)
     if origin is Literal:
         return (_choice(inside),)
     if origin in (Sequence, Iterable):
@@ -273,9 +277,9 @@ def _alternatives(annotation: Any, scope: _Scope) -> Rules:
     if origin is Mapping:
         return (_mapping(_alternatives(inside[1], scope)),)
     if annotation is int:
-        return (_number(Whole()),)
+        return (number_rule(Whole()),)
     if annotation is float:
-        return (_number(Real(without_least=True, without_most=True)),)
+        return (number_rule(Real(without_least=True, without_most=True)),)
     if annotation in (None, type(None)):
         return (_instance((type(None),), "None"),)
     return _class_rules(annotation if origin is None else origin)
@@ -295,7 +299,7 @@ def _class_rules(kind: Any) -> Rules:
     if hasattr(kind, "array_type"):  # an annotation of jaxtyping
         return (_array(kind),)
     if kind is np.ndarray:
-        return (_Rule(_is_numeric, _is_numeric, ("an array of numbers",)),)
+        return (Rule(_is_numeric, _is_numeric, ("an array of numbers",)),)
     words = _NAMES.get(kind.__name__, f"a {kind.__name__}")
     if issubclass(kind, _NotLoaded):
         return (_instance_by_name(kind.__name__, words),)
@@ -303,13 +307,13 @@ def _class_rules(kind: Any) -> Rules:
     return (rule._replace(parts=_fields) if hasattr(kind, "_fields") else rule,)
 
 
-def _instance_by_name(name: str, words: str) -> _Rule:
+def _instance_by_name(name: str, words: str) -> Rule:
     """Rule for instances of a class with this name and of its subclasses."""
 
     def fits(value: Any) -> bool:
         return any(base.__name__ == name for base in type(value).__mro__)
 
-    return _Rule(fits, fits, (words,))
+    return Rule(fits, fits, (words,))
 
 
 def _fields(record: Any) -> Iterable[tuple[str, Any, Rules]]:
@@ -320,7 +324,7 @@ def _fields(record: Any) -> Iterable[tuple[str, Any, Rules]]:
             yield f".{name}", value, rules
 
 
-def _list(is_one: Callable[[Any], bool], words: str, entry: Rules) -> _Rule:
+def _list(is_one: Callable[[Any], bool], words: str, entry: Rules) -> Rule:
     def parts(value: Any) -> Iterable[tuple[str, Any, Rules]]:
         if entry is None or not isinstance(value, Collection):  # an iterator can be read only once
             return
@@ -331,10 +335,10 @@ def _list(is_one: Callable[[Any], bool], words: str, entry: Rules) -> _Rule:
         entries = value if isinstance(value, Sequence | np.ndarray) else list(value)
         yield from ((f"[{place}]", entries[place], entry) for place in places)
 
-    return _Rule(is_one, is_one, (words,), parts)
+    return Rule(is_one, is_one, (words,), parts)
 
 
-def _mapping(entry: Rules) -> _Rule:
+def _mapping(entry: Rules) -> Rule:
     def parts(value: Any) -> Iterable[tuple[str, Any, Rules]]:
         if entry is not None:
             yield from ((f"[{key!r}]", value[key], entry) for key in value)
@@ -342,7 +346,7 @@ def _mapping(entry: Rules) -> _Rule:
     return _instance((Mapping,), "a mapping")._replace(parts=parts)
 
 
-def _array(annotation: Any) -> _Rule:
+def _array(annotation: Any) -> Rule:
     """Rule for an array, or nested lists, by the number of axes and the kind of the entries.
 
     The lengths of the axes are left to the function to check.
@@ -369,14 +373,15 @@ def _array(annotation: Any) -> _Rule:
         array = np.asarray(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-            finite = _number(Real(without_least=True, without_most=True))
+            finite = number_rule(Real(without_least=True, without_most=True))
             yield f"[{', '.join(map(str, place))}]", array[place].item(), (finite,)
 
     named = "" if of_any_shape or "_" in axes else f" by {', '.join(axes)}"
-    return _Rule(fits, accepts, (f"an array of {entries}{named}",), parts)
+    return Rule(fits, accepts, (f"an array of {entries}{named}",), parts)
 
 
-def _number(numbers: Whole | Real) -> _Rule:
+def number_rule(numbers: Whole | Real) -> Rule:
+    """The rule for numbers of a range."""
     kinds = (int, np.integer) if isinstance(numbers, Whole) else (int, float, np.number)
 
     def fits(value: Any) -> bool:
@@ -387,10 +392,10 @@ def _number(numbers: Whole | Real) -> _Rule:
             value.item() if isinstance(value, np.generic) else value
         )
 
-    return _Rule(fits, accepts, (str(numbers),))
+    return Rule(fits, accepts, (str(numbers),))
 
 
-def _choice(choices: tuple[Any, ...]) -> _Rule:
+def _choice(choices: tuple[Any, ...]) -> Rule:
     kinds = {np.integer if type(choice) is int else type(choice) for choice in choices}
     kinds |= {type(choice) for choice in choices}
 
@@ -399,14 +404,14 @@ def _choice(choices: tuple[Any, ...]) -> _Rule:
 
     few = len(choices) < 3
     words = tuple(map(repr, choices)) if few else (f"one of {', '.join(map(str, choices))}",)
-    return _Rule(fits, lambda value: fits(value) and value in choices, words)
+    return Rule(fits, lambda value: fits(value) and value in choices, words)
 
 
-def _instance(kinds: tuple[type, ...], words: str) -> _Rule:
+def _instance(kinds: tuple[type, ...], words: str) -> Rule:
     def fits(value: Any) -> bool:
         return isinstance(value, kinds)
 
-    return _Rule(fits, fits, (words,))
+    return Rule(fits, fits, (words,))
 
 
 def _takes_items(value: Any) -> bool:

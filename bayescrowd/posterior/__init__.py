@@ -8,6 +8,7 @@
 * `alignment`: draws that name the classes differently, brought to the same names.
 * `container`: ArviZ's container, written and read.
 * `predictive`: prior and posterior predictive draws.
+* `leave_one_out`: what a model says of each judgement from all others, for LOO-PIT plots.
 * `diagnostics`, `approximation`, `checks`, `calibration`: whether to believe the draws.
 * `shared_errors`: whether raters err together more than the model expects.
 * `workers`: `worker_posterior`.

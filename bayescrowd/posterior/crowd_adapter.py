@@ -20,6 +20,8 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from numpyro.distributions import constraints
 
+from bayescrowd.checks.parameters import check_fields
+from bayescrowd.checks.priors import check_prior, place_prior
 from bayescrowd.data.annotations import Annotations, as_annotations
 from bayescrowd.data.truth import Truth
 from bayescrowd.models.dawid_skene import Labels
@@ -169,7 +171,11 @@ def crowd_problem(
     known = None if gold is None else jnp.asarray(ann.code_truth(gold))
     labels = Labels(item, worker, label, gold=known)
     sizes = Sizes(n_items=ann.n_tasks, n_workers=ann.n_workers, n_classes=ann.n_classes)
-    return CrowdProblem(model, ann, labels, sizes, prior, _dims_of_sites(model, prior))
+    ids = {"worker": ann.workers, "cls": ann.classes, "observed": ann.classes}
+    prior = place_prior(prior, ids)
+    check_fields("prior", prior)
+    check_prior(prior, worker=ann.n_workers, cls=ann.n_classes)
+    return CrowdProblem(model, ann, labels, sizes, prior, _dims_of_sites(model, prior, sizes))
 
 
 def recording_statistics(recording: Recording) -> dict[str, Variable]:
@@ -195,15 +201,18 @@ def start_of(
     raise ValueError(f"init={init!r}: expected 'votes', 'random' or a table of probabilities")
 
 
-def _dims_of_sites(model: ModuleType, prior: Any) -> dict[str, tuple[str, ...]]:
-    """Names of each parameter's axes, read from the model's plates on a tiny case.
+def _dims_of_sites(model: ModuleType, prior: Any, sizes: Sizes) -> dict[str, tuple[str, ...]]:
+    """Names of each parameter's axes, read from the model's plates.
 
+    The case is tiny, but that workers and classes are as many as a prior of arrays speaks of.
     The prior is checked on the way: NumPyro refuses distributions without a density.
     """
     zero: Any = np.zeros(1, np.int32)  # not JAX's, which would be compiled
     tiny = Labels(zero, zero, zero)
-    sizes = {"n_items": 1, "n_workers": 1, "n_classes": 2, "prior": prior}
-    trace = trace_at_means(model, tiny, sizes)
+    least = Sizes(n_items=1, n_workers=1, n_classes=2)
+    if any(np.ndim(field) for field in prior if field is not None):
+        least = sizes._replace(n_items=1)
+    trace = trace_at_means(model, tiny, {**least._asdict(), "prior": prior})
     return {name: _dims_of_site(trace[name]) for name in model.Params._fields}
 
 

@@ -26,6 +26,8 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from bayescrowd.checks.parameters import check_fields
+from bayescrowd.checks.priors import check_prior, place_prior
 from bayescrowd.posterior.alignment import (
     MOST_UNSTABLE,
     Alignment,
@@ -114,6 +116,8 @@ class FeatureProblem(NamedTuple):
                 "worker_code": (("judgement",), self.names.worker_code),
             },
         }
+        if self.is_noisy:
+            groups["constant_data"]["group_code"] = (("judgement",), np.asarray(self.data.group))
         # Chains of a mixture may be renamed freely, so that diagnose must not object.
         is_mixture = not (np.asarray(self.data.target) >= 0).any()
         groups["class_alignment" if is_mixture else "alignment"] = {
@@ -243,7 +247,13 @@ def feature_problem(
         sizes = ReadingSizes(n_items, len(coded.groups), n_classes, coded.n_values)
     else:
         sizes = FeatureSizes(n_items, n_classes, coded.n_values)
+    prior = place_prior(prior, {"feature": coded.features, "cls": coded.classes})
+    check_fields("prior", prior)
+    n_values = coded.n_values
+    check_prior(prior, cls=n_classes, feature=len(n_values), value=max(n_values))
     tiny = {"n_items": 1, "n_classes": 2, "n_values": (2,), "prior": prior}
+    if any(np.ndim(field) for field in prior):
+        tiny |= {"n_classes": n_classes, "n_values": n_values}
     one = np.zeros(1, np.int32)
     arguments = {**tiny, "n_groups": 1} if is_noisy else tiny
     trace_at_means(model, model.Observations(*[one] * len(model.Observations._fields)), arguments)

@@ -20,7 +20,6 @@ from bayescrowd.checks.parameters import (
     OpenFraction,
     Seed,
     Whole,
-    check_fields,
     validate_arguments,
 )
 from bayescrowd.data.table_dataset import TableDataset
@@ -99,7 +98,9 @@ def sample_posterior(
             adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
             fit: 4,000.
         seed: seed of all random numbers.
-        prior: the model's `Prior`; by default with the model's own values.
+        prior: the model's `Prior`; by default with the model's own values. Its fields may be arrays
+            where the model says so, such as a number of each worker, or a Series or table keyed by
+            the ids of workers, classes or features.
         init: where Gibbs chains start: at classes drawn from the 'votes' (with equal probabilities
             where there are none; known classes stay), at 'random' classes, or at classes drawn from
             a table of probabilities, tasks x classes, such as an estimator's `probas_`. Chains that
@@ -394,7 +395,7 @@ def _refuse_feature_options(
 
 
 def _own_prior(model: ModuleType, prior: Any) -> Any:
-    """The prior, checked, or the model's default if there is none."""
+    """The prior, or the model's default if there is none."""
     if prior is None:
         return model.Prior()
     if not isinstance(prior, model.Prior):
@@ -402,5 +403,4 @@ def _own_prior(model: ModuleType, prior: Any) -> Any:
             f"prior is a {type(prior).__module__}.{type(prior).__name__}; expected "
             f"{model.__name__}.Prior"
         )
-    check_fields("prior", prior)
     return prior

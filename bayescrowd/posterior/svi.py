@@ -247,9 +247,9 @@ def deal(rng_key: PRNGKeyArray, labels: Labels, *, n_items: int, batch_size: int
         first = np.cumsum(n_labels[group]) - n_labels[group]
         rows = (ends[group] - first)[place] + np.arange(len(place))
         codes[:, batch, : len(place)] = place, worker[rows], label[rows]
-    place, of_worker, answer = map(jnp.asarray, codes)
+    in_batch, of_worker, answer = map(jnp.asarray, codes)
     known = None if gold is None else jnp.asarray(gold)
-    return Batches(jnp.asarray(dealt), Labels(place, of_worker, answer, gold=known))
+    return Batches(jnp.asarray(dealt), Labels(in_batch, of_worker, answer, gold=known))
 
 
 def batch_elbo(

@@ -156,3 +156,37 @@ def test_prior_of_correlations_is_uniform_and_of_spreads_half_t():
     assert half_t.pvalue > 1e-3
     wrong = stats.kstest(spread[:, 1] / 2.5, lambda x: 2 * stats.norm().cdf(x) - 1)
     assert wrong.pvalue < 1e-6
+
+
+def site_of(params, observations):
+    """The observed sites at these parameters."""
+    at_params = numpyro.handlers.substitute(judgements.model, data=params._asdict())
+    seeded = numpyro.handlers.seed(at_params, 0)
+    sizes = {"n_items": N_ITEMS, "n_attributes": N_ATTRIBUTES}
+    return numpyro.handlers.trace(seeded).get_trace(observations, **sizes)
+
+
+def test_judgements_are_predicted_as_the_normal_conditional_of_the_target(params, data):
+    n_draws, own = 20_000, ITEM == 0
+    trace = site_of(params, data._replace(value=None))
+    np.testing.assert_array_equal(trace["target"]["value"], data.target)
+    drawn = trace["labels"]["fn"].sample(jax.random.key(1), (n_draws,))
+    assert drawn.shape == (n_draws, 1, len(ITEM))
+    drawn = np.asarray(drawn, float)[:, 0, own]
+    mean, covariance, value = joint_normal(params, data, item=0)
+    slope = covariance[:-1, -1] / covariance[-1, -1]
+    expected = mean[:-1] + slope * (value[-1] - mean[-1])
+    left = covariance[:-1, :-1] - np.outer(slope, covariance[:-1, -1])
+    deviation = drawn - expected
+    products = deviation[:, :, None] * deviation[:, None, :]
+    for statistic, exact in ((deviation, 0.0), (products, left)):
+        error = statistic.std(axis=0) / np.sqrt(n_draws)
+        # a dozen statistics leave 4.5 standard errors once in 12,000 keys
+        np.testing.assert_array_less(np.abs(statistic.mean(axis=0) - exact), 4.5 * error)
+
+
+def test_targets_are_predicted_too(params, data):
+    trace = site_of(params, data._replace(value=None, target=None))
+    assert not trace["target"]["is_observed"]
+    assert trace["target"]["value"].shape == (N_ITEMS,)
+    assert trace["labels"]["value"].shape == (len(ITEM),)

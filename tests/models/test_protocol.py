@@ -4,6 +4,7 @@ Each model of classes draws its own labels; the checks below do not know which m
 of numbers have tests of their own.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import jax
@@ -255,3 +256,179 @@ def test_simulation_depends_on_the_key_alone(case):
     for first, second in zip(jax.tree.leaves(case[1:4]), jax.tree.leaves(again[1:4]), strict=True):
         np.testing.assert_array_equal(first, second)
     assert not np.array_equal(case.truth, other.truth)
+
+
+# Observed sites
+
+
+@pytest.fixture(scope="module", params=[*CROWDS, *TABLES], ids=name_of)
+def module(request):
+    return request.param
+
+
+def small_case(module, *, is_known=True):
+    """Four items with all their labels; the class of the second may be known."""
+    sizes = {"n_items": 4, "n_classes": 3}
+    item, second = map(jnp.asarray, np.divmod(np.arange(12), 3))
+    label = jnp.asarray(np.random.default_rng(0).integers(2, size=12))
+    target = jnp.array([-1, 2 if is_known else -1, -1, -1])
+    if module in CROWDS:
+        labels = dawid_skene.Labels(item, second, label, target if is_known else None)
+        return labels, {**sizes, "n_workers": N_WORKERS}
+    sizes["n_values"] = N_VALUES
+    if "group" not in module.Observations._fields:
+        return module.Observations(target, item, second, label), sizes
+    # all labels of an item are about one reading
+    feature, reading = jnp.array([0, 0, 2, 2]), item
+    data = module.Observations(target, jnp.arange(4), feature, reading, second, label)
+    return data, {**sizes, "n_groups": N_GROUPS}
+
+
+def values_of(data):
+    """What was answered."""
+    return data.label if "label" in data._fields else data.value
+
+
+def unseen(data):
+    """The same items and workers, labels to be predicted."""
+    return data._replace(**{"label" if "label" in data._fields else "value": None})
+
+
+def trace_of(model, data, sizes):
+    """The sites of a model, whose values are shapes: nothing is computed."""
+    traced = numpyro.handlers.trace(numpyro.handlers.seed(model, jax.random.key(0)))
+    jax.eval_shape(lambda: traced.get_trace(data, **sizes) and None)
+    return traced.trace
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_draws_of_labels_are_as_frequent_as_the_density_says(module, is_known):
+    data, sizes = small_case(module, is_known=is_known)
+    n_draws, item = 20_000, 1
+    values = np.array(list(np.ndindex(3, 2, 3) if module is naive_bayes else np.ndindex(3, 3, 3)))
+    params = params_of(module, seed=7)
+    if module is item_difficulty:
+        params = params._replace(log_easiness=params.log_easiness[:4])
+    at = Case(module, params, None, data, sizes).sites(params)
+
+    @jax.jit
+    def run(at):
+        at_params = numpyro.handlers.substitute(module.model, data=at)
+        trace = numpyro.handlers.trace(at_params).get_trace(data, **sizes)
+        fn = trace["labels"]["fn"]
+        log_prob = jax.vmap(lambda own: fn.log_prob(jnp.tile(own, 4))[item])(jnp.asarray(values))
+        return log_prob, fn.sample(jax.random.key(3), (n_draws,))
+
+    log_prob, draws = run(at)
+    expected = np.exp(np.asarray(log_prob, float))
+    # float32: a sum of 27 numbers
+    np.testing.assert_allclose(expected.sum(), 1.0, rtol=1e-5)
+    assert draws.shape == (n_draws, 1, 12)
+    own = np.asarray(draws)[:, 0].reshape(n_draws, 4, 3)[:, item]
+    place = np.ravel_multi_index(tuple(own.T), values.max(axis=0) + 1)
+    share = np.bincount(place, minlength=len(values)) / n_draws
+    # five standard errors of a share, which 27 of them leave once in 60,000 keys, and two draws
+    # more for shares of a few draws
+    allowed = 5 * np.sqrt(expected * (1 - expected) / n_draws) + 2 / n_draws
+    np.testing.assert_array_less(np.abs(share - expected), allowed)
+    # control: no such agreement with the values named the other way round
+    assert (np.abs(share - expected[::-1]) > allowed).any()
+
+
+def test_a_prediction_has_the_layout_of_the_labels(module):
+    data, sizes = small_case(module)
+
+    def predict(key):
+        prior = numpyro.infer.Predictive(module.model, num_samples=2)
+        drawn = prior(key, unseen(data), **sizes)
+        params = {name: value for name, value in drawn.items() if name in known}
+        posterior = numpyro.infer.Predictive(module.model, params)
+        terms = numpyro.infer.log_likelihood(module.model, params, data, **sizes)
+        return drawn["labels"], posterior(key, unseen(data), **sizes)["labels"], terms
+
+    trace = trace_of(module.model, data, sizes)
+    known = {
+        name for name, site in trace.items() if site["type"] == "sample" and not site["is_observed"]
+    }
+    assert "labels" not in known
+    prior, posterior, terms = jax.eval_shape(predict, jax.random.key(0))
+    for drawn in (prior, posterior):
+        assert (drawn.shape, drawn.dtype) == ((2, 12), values_of(data).dtype)
+    # one term per item
+    assert all(term.shape == (2, 4) for term in terms.values())
+    assert set(terms) == {"labels", "gold" if module in CROWDS else "target"}
+
+
+def test_handlers_treat_the_labels_as_any_other_site(module):
+    handlers, model = numpyro.handlers, module.model
+    data, sizes = small_case(module)
+    site = trace_of(model, data, sizes)["labels"]
+    assert site["is_observed"]
+    assert site["value"] is values_of(data)
+    assert (site["fn"].batch_shape, site["fn"].event_shape) == ((4,), (12,))
+    assert not trace_of(model, unseen(data), sizes)["labels"]["is_observed"]
+    conditioned = handlers.condition(model, data={"labels": values_of(data)})
+    site = trace_of(conditioned, unseen(data), sizes)["labels"]
+    assert site["is_observed"]
+    assert site["value"] is values_of(data)
+    assert trace_of(handlers.scale(model, scale=2.0), data, sizes)["labels"]["scale"] == 2.0
+    assert "labels" not in trace_of(handlers.block(model, hide=["labels"]), data, sizes)
+    lines = numpyro.util.format_shapes(trace_of(model, data, sizes))
+    assert re.search(r"labels dist +4 \| 12", lines)
+
+
+@pytest.mark.parametrize("module", [one_coin, naive_bayes], ids=name_of)
+def test_log_likelihood_adds_up_to_the_density_and_a_mask_takes_items_out(module):
+    data, sizes = small_case(module)
+    params = params_of(module, seed=7)
+    at = Case(module, params, None, data, sizes).sites(params)
+    mask = jnp.array([True, False, True, False])
+
+    @jax.jit
+    def run(at):
+        samples = jax.tree.map(lambda site: site[None], at)
+        terms = numpyro.infer.log_likelihood(module.model, samples, data, **sizes)
+        total, trace = log_density(module.model, (data,), sizes, at)
+        prior = sum(trace[name]["fn"].log_prob(value).sum() for name, value in at.items())
+
+        fn = trace["labels"]["fn"]
+        masked = fn.mask(mask).log_prob(values_of(data)), fn.mask(False).log_prob(values_of(data))
+        return total - prior, {name: term[0] for name, term in terms.items()}, masked
+
+    likelihood, terms, (masked, nothing) = run(at)
+    # float32 sums of a dozen numbers, and the density of the parameters taken off again
+    np.testing.assert_allclose(sum(term.sum() for term in terms.values()), likelihood, atol=1e-4)
+    log_joint = module.label_log_joint(params, data, n_items=4)
+    np.testing.assert_allclose(sum(terms.values()), logsumexp(log_joint, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(masked, jnp.where(mask, terms["labels"], 0.0), rtol=1e-5)
+    np.testing.assert_array_equal(nothing, np.zeros(4))
+
+
+def test_labels_that_do_not_exist_have_no_density():
+    data, sizes = small_case(one_coin)
+    fn = trace_of(one_coin.model, data, sizes)["labels"]["fn"]
+    assert fn.support(data.label)
+    assert not fn.support(data.label.at[0].set(-1))
+    assert not fn.support(data.label.at[0].set(3))
+    data, sizes = small_case(naive_bayes)
+    # the second feature has two values only
+    support = trace_of(naive_bayes.model, data, sizes)["labels"]["fn"].support
+    assert support.base_constraint.upper_bound.shape == (12,)
+
+
+def test_labels_that_do_not_exist_are_warned_about():
+    params = one_coin.Params(jnp.array([0.4, 0.6]), jnp.array([0.7]))
+    data = one_coin.Labels(jnp.array([0, 1]), jnp.array([0, 0]), jnp.array([1, 2]))
+    at = numpyro.handlers.substitute(one_coin.model, data=params._asdict())
+    trace = numpyro.handlers.trace(at).get_trace(data, n_items=2, n_workers=1, n_classes=2)
+    fn = trace["labels"]["fn"]
+    with pytest.warns(UserWarning, match="Out-of-support values"):
+        assert not np.isfinite(fn.log_prob(data.label)).any()
+    with numpyro.validation_enabled(False):
+        assert np.isfinite(type(fn).log_prob(fn, jnp.array([1, 1]))).all()
+
+
+def test_unseen_labels_cannot_be_sampled_by_nuts():
+    data, sizes = small_case(one_coin)
+    with pytest.raises(RuntimeError, match="SummedOut distribution at site labels does not"):
+        numpyro.infer.NUTS(one_coin.model).init(jax.random.key(0), 1, None, (unseen(data),), sizes)

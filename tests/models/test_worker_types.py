@@ -101,3 +101,28 @@ def test_type_log_joint_is_scipys_density():
             orders = multinomial.logpmf(n, n.sum(), even) - n.sum() * log(1 / 3)
             expected[worker, g] -= orders
     np.testing.assert_allclose(joint, expected, rtol=1e-4)
+
+
+def test_rows_are_drawn_with_the_type_that_all_rows_of_a_worker_share():
+    share = jnp.array([0.3, 0.7])
+    mean = jnp.array([[[0.9, 0.1], [0.2, 0.8]], [[0.4, 0.6], [0.5, 0.5]]])
+    strength, n_workers = 5.0, 20_000
+    rows = worker_types.TypedRows(share, strength * mean)
+    drawn = np.asarray(rows.expand((n_workers, 2)).sample(jax.random.key(0)), float)[..., 0]
+    np.testing.assert_allclose(rows.mean[:, 0], share @ mean[..., 0], rtol=1e-6)
+    weight, of_type = np.asarray(share, float), np.asarray(mean[..., 0], float)
+    expected = weight @ of_type
+    # the rows of a type are independent, so that its covariance is that of the types' means
+    between = np.cov(of_type.T, aweights=weight, bias=True)
+    within = weight @ (of_type * (1 - of_type)) / (strength + 1)
+    deviation = drawn - expected
+    for statistic, value in (
+        (drawn, expected),
+        (deviation**2, np.diag(between) + within),
+        (deviation.prod(axis=1), between[0, 1]),
+    ):
+        error = statistic.std(axis=0) / np.sqrt(n_workers)
+        # five statistics leave 4.5 standard errors once in 30,000 keys
+        assert (np.abs(statistic.mean(axis=0) - value) < 4.5 * error).all()
+    # control: independent rows would have no covariance
+    assert abs(between[0, 1]) > 10 * error

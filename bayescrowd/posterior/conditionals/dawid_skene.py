@@ -24,7 +24,8 @@ __all__ = ["CONDITIONALS"]
 
 def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
     """Prior means."""
-    confusion = confusion_concentration(prior, n_classes) / prior.n_pseudo_labels
+    rows = confusion_concentration(prior, n_classes)
+    confusion = rows / rows.sum(axis=-1, keepdims=True)
     return Params(
         prevalence=jnp.full(n_classes, 1 / n_classes),
         confusion=jnp.broadcast_to(confusion, (n_workers, n_classes, n_classes)),

@@ -72,7 +72,8 @@ class _Search(NamedTuple):
 
 def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
     """Prior means, and the median strength."""
-    crowd = crowd_concentration(prior, n_classes) / prior.n_pseudo_labels
+    rows = crowd_concentration(prior, n_classes)
+    crowd = rows / rows.sum(axis=-1, keepdims=True)
     return Params(
         prevalence=jnp.full(n_classes, 1 / n_classes),
         crowd=crowd,

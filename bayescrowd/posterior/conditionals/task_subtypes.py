@@ -66,7 +66,8 @@ def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
     accuracy = jnp.linspace(*FIRST_ACCURACIES, N_SUBTYPES)[:, None]
     is_right = jnp.eye(n_classes, dtype=bool)[:, None]
     shared = jnp.where(is_right, accuracy, (1 - accuracy) / (n_classes - 1))
-    own = confusion_concentration(prior, n_classes) / prior.n_pseudo_labels
+    rows = confusion_concentration(prior, n_classes)
+    own = rows / rows.sum(axis=-1, keepdims=True)
     return Params(
         prevalence=jnp.full(n_classes, 1 / n_classes),
         weight=jnp.full((n_classes, N_SUBTYPES), prior.share),
