@@ -233,10 +233,10 @@ def trace_at_means(model: ModuleType, tiny: Any, arguments: dict[str, Any]) -> d
             raise ValueError(f"prior={prior} gives no distribution: {checked} is out of range")
     sites: dict[str, Any] = {}
 
-    def trace(prior: Any) -> None:
+    def trace(prior: Any, tiny: Any) -> None:
         sites.update(_sites_at_means(prior, tiny, model=model, sizes=sizes))
 
-    jax.eval_shape(trace, prior)
+    jax.eval_shape(trace, prior, tiny)
     return sites
 
 
