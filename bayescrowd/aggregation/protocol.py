@@ -143,7 +143,9 @@ class Aggregator(ABC, ParameterMixin):
         self.n_iter_ = len(found.trace)
         self.converged_ = found.converged
         self._rows = found.rows
-        self._annotations, self._has_gold = ann, bool((fixed >= 0).any())
+        is_known = fixed >= 0
+        self._annotations, self._has_gold = ann, bool(is_known.any())
+        self._gold = pd.Series(ann.classes[fixed[is_known]], index=ann.tasks[is_known])
         return self
 
     @cached_property
@@ -225,14 +227,14 @@ class Aggregator(ABC, ParameterMixin):
             **options: options of `bayescrowd.sample_posterior`. The default `method` is Gibbs where
                 the model has it, else NUTS. Gibbs chains start from `probas_` by default, and so
                 explore the mode of the point estimate; `init="random"` shows whether there are
-                other modes. The default `seed` is that of the estimator.
+                other modes. The default `seed` is that of the estimator, and `gold` the known
+                labels that the fit used.
 
         Returns:
             An ArviZ container; see `bayescrowd.sample_posterior`.
 
         Raises:
             TypeError: the method has no generative model.
-            ValueError: the fit used known labels (gold), which the samplers do not accept.
         """
         if self._model_name is None:
             raise TypeError(
@@ -240,14 +242,11 @@ class Aggregator(ABC, ParameterMixin):
                 "estimator such as DawidSkene, OneCoinDawidSkene, MACE or GLAD"
             )
         check_is_fitted(self)
-        if self._has_gold:
-            raise ValueError(
-                "the fit used known labels (gold), which the samplers do not accept: fit without "
-                "gold for a posterior"
-            )
         from bayescrowd.posterior.sample import sample_posterior
 
         defaults: dict[str, Any] = {"init": self.probas_, "seed": self.seed}
+        if self._has_gold:
+            defaults["gold"] = self._gold
         return sample_posterior(self._model_name, self._annotations, **(defaults | options))
 
     def _posterior_of_new(

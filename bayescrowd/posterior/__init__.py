@@ -4,6 +4,7 @@
 * `crowd_adapter`, `feature_adapter`: data as samplers take them, and draws as users read them;
   `feature_data`: tables of features, coded for the models.
 * `gibbs`, `nuts`, `svi`: the samplers; `conditionals`: what Gibbs sampling draws from.
+* `chain_method`: how several chains advance together.
 * `chains`: runs chains and records what an analysis needs; `cost`: what that will cost.
 * `alignment`: draws that name the classes differently, brought to the same names.
 * `container`: ArviZ's container, written and read.

@@ -23,6 +23,7 @@ from numpyro.distributions import constraints
 from bayescrowd.checks.parameters import check_fields
 from bayescrowd.checks.priors import check_prior, place_prior
 from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.truth import Truth
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.alignment import (
     Alignment,
@@ -67,12 +68,15 @@ class CrowdProblem(NamedTuple):
 
     def first_probas(self, init: str | pd.DataFrame) -> Float[Array, "item cls"] | None:
         """Probabilities of the classes that chains start from; None leaves them to the kernel."""
-        return start_of(init, self.ann.tasks, self.ann.classes)
+        probas = start_of(init, self.ann.tasks, self.ann.classes)
+        gold = self.data.gold
+        if probas is None or gold is None:
+            return probas
+        return jnp.where(gold[:, None] >= 0, gold[:, None] == jnp.arange(len(probas[0])), probas)
 
     def datasets(self, recording: Recording) -> tuple[dict[str, xr.Dataset], list[str]]:
         """All groups but the predictive ones, and warnings for the user."""
-        can_rename = "confusion" in self.model.Params._fields
-        alignment = align_chains(recording.agreement, can_rename=can_rename)
+        alignment = self._alignment(recording)
         groups = self._groups(recording, alignment)
         named = {name: dataset_of(group, coords=self.coords) for name, group in groups.items()}
         return named, complaints(alignment)
@@ -103,6 +107,21 @@ class CrowdProblem(NamedTuple):
             "posterior_predictive": dataset_of({"label": from_posterior}, coords={"draw": chosen}),
         }
 
+    def _alignment(self, recording: Recording) -> Alignment:
+        """Names of the classes; those of which a task is known have their own."""
+        can_rename = "confusion" in self.model.Params._fields
+        agreement = recording.agreement
+        if self.data.gold is None:
+            return align_chains(agreement, can_rename=can_rename)
+        gold = np.asarray(self.data.gold)
+        is_named = np.isin(np.arange(self.ann.n_classes), gold)
+        # No label supports another name of such a class, so that none is found.
+        is_moved = (is_named[:, None] | is_named) & ~np.eye(len(is_named), dtype=bool)
+        alignment = align_chains(np.where(is_moved, 0.0, agreement), can_rename=can_rename)
+        means = agreement.mean(axis=1, keepdims=True)
+        renamed = rename_classes(means, ("chain", "draw", "cls", "observed"), alignment.naming)
+        return alignment._replace(kappa=align_chains(renamed, can_rename=False).kappa)
+
     def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
         params: dict[str, Variable] = {}
         for name, site_dims in self.dims.items():
@@ -130,6 +149,8 @@ class CrowdProblem(NamedTuple):
                 "worker_code": (("judgement",), self.ann.worker_codes),
             },
         }
+        if self.data.gold is not None:
+            groups["constant_data"]["gold_code"] = (("task",), np.asarray(self.data.gold))
         if recording.log_likelihood is not None:
             values = recording.log_likelihood
             groups["log_likelihood"] = {"labels": (("chain", "draw", "task"), values)}
@@ -141,12 +162,14 @@ class CrowdProblem(NamedTuple):
         return ("chain", "draw", "judgement"), codes
 
 
-def crowd_problem(model: ModuleType, data: Any, prior: Any) -> CrowdProblem:
-    """Code the labels of `Annotations` or a table and check the prior."""
+def crowd_problem(
+    model: ModuleType, data: Any, prior: Any, gold: Truth | None = None
+) -> CrowdProblem:
+    """Code the labels of `Annotations` or a table, and known classes, and check the prior."""
     ann = as_annotations(data)
-    labels = Labels(
-        *(jnp.asarray(codes) for codes in (ann.task_codes, ann.worker_codes, ann.label_codes))
-    )
+    item, worker, label = map(jnp.asarray, (ann.task_codes, ann.worker_codes, ann.label_codes))
+    known = None if gold is None else jnp.asarray(ann.code_truth(gold))
+    labels = Labels(item, worker, label, gold=known)
     sizes = Sizes(n_items=ann.n_tasks, n_workers=ann.n_workers, n_classes=ann.n_classes)
     ids = {"worker": ann.workers, "cls": ann.classes, "observed": ann.classes}
     prior = place_prior(prior, ids)
@@ -210,10 +233,10 @@ def trace_at_means(model: ModuleType, tiny: Any, arguments: dict[str, Any]) -> d
             raise ValueError(f"prior={prior} gives no distribution: {checked} is out of range")
     sites: dict[str, Any] = {}
 
-    def trace(prior: Any) -> None:
+    def trace(prior: Any, tiny: Any) -> None:
         sites.update(_sites_at_means(prior, tiny, model=model, sizes=sizes))
 
-    jax.eval_shape(trace, prior)
+    jax.eval_shape(trace, prior, tiny)
     return sites
 
 
@@ -228,10 +251,12 @@ def _valid_parameters(
     """Whether each parameter of the sites' distributions has a value that it may have."""
     valid = {}
     for name, site in _sites_at_means(prior, tiny, model=model, sizes=sizes).items():
-        fn = site["fn"] if site["type"] == "sample" else None
+        if site["type"] != "sample":
+            continue
+        fn = site["fn"]
         while hasattr(fn, "base_dist"):
             fn = fn.base_dist
-        for parameter, value in fn.get_args().items() if fn is not None else ():
+        for parameter, value in fn.get_args().items():
             constraint = fn.arg_constraints[parameter]
             if not constraints.is_dependent(constraint):
                 what = f"the {parameter} of {name}, which is {type(fn).__name__},"

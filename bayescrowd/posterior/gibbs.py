@@ -11,8 +11,9 @@ The next sweep reads the classes and, in models that hide more than classes, the
 never the density. A warm chain can therefore go on after data of known items have arrived.
 
 `sweep` is the pure function of one step; `Gibbs` makes it a kernel that `numpyro.infer.MCMC` can
-drive. Chains run one after another inside one compiled program, since XLA is slow on CPUs at the
-scatter-adds of several chains at once (1,000,000 labels, four chains: 28 ms against 130 ms).
+drive. By default, chains run one after another inside one compiled program, since XLA is slow on
+CPUs at the scatter-adds of several chains at once (1,000,000 labels, four chains: 28 ms against
+130 ms).
 
 The conditionals of a model of this package are those of the module of the same name in
 `bayescrowd.posterior.conditionals`; those of a user's model are its own `CONDITIONALS`.
@@ -35,6 +36,7 @@ from bayescrowd import models
 from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.draws.dirichlet import LOG_LEAST
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.posterior.chain_method import ChainMethod, over_chains
 from bayescrowd.posterior.chains import Data, Draw
 from bayescrowd.posterior.conditionals.protocol import Conditionals
 
@@ -178,6 +180,7 @@ class Gibbs(MCMCKernel):
 
     Args:
         model: a module of `bayescrowd.models` that has conditionals.
+        chain_method: how several chains advance, see `bayescrowd.posterior.chain_method`.
 
     Examples:
         >>> import jax
@@ -191,9 +194,10 @@ class Gibbs(MCMCKernel):
         (10, 2, 2, 2)
     """
 
-    def __init__(self, model: ModuleType) -> None:
+    def __init__(self, model: ModuleType, *, chain_method: ChainMethod = "sequential") -> None:
         conditionals_of(model)  # refuses a model that has none
         self.model = model
+        self.chain_method = chain_method
 
     @property
     def sample_field(self) -> str:
@@ -234,7 +238,9 @@ class Gibbs(MCMCKernel):
             draw = step(key_sweep, state.draw, data, prior)
             return KernelState(state.i + 1, draw, draw.params._asdict(), key_rest)
 
-        return sample_one(state) if state.i.ndim == 0 else jax.lax.map(sample_one, state)
+        if state.i.ndim == 0:
+            return sample_one(state)
+        return over_chains(sample_one, state, self.chain_method)
 
 
 def read_draw(kernel: Gibbs, state: KernelState, data: Data, arguments: dict[str, Any]) -> Draw:

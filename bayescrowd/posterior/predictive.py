@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from bayescrowd.models._summed_out import values_of
 from bayescrowd.posterior.chains import AnySizes
 
 __all__ = ["N_PREDICTIVE", "Predicted", "evenly_spaced", "predict"]
@@ -101,19 +100,24 @@ def _simulate_all(
 
     def simulate_prior(key: PRNGKeyArray) -> tuple[dict[str, Array], Int[Array, " judgement"]]:
         drawn = model.simulate(key, *design, **sizes._asdict(), prior=prior)
-        return drawn.params._asdict(), values_of(drawn)
+        return drawn.params._asdict(), _judgements(drawn)
 
     def simulate_posterior(
         key_and_params: tuple[PRNGKeyArray, dict[str, Array]],
     ) -> Int[Array, " judgement"]:
         key, fields = key_and_params
         given = model.Params(**fields)
-        return values_of(model.simulate_labels(key, given, *design, n_items=sizes.n_items))
+        return _judgements(model.simulate_labels(key, given, *design, n_items=sizes.n_items))
 
     drawn, from_prior = jax.lax.map(simulate_prior, jax.random.split(key_prior, n_draws))
     keys = jax.random.split(key_posterior, len(next(iter(params.values()))))
     from_posterior = jax.lax.map(simulate_posterior, (keys, jax.tree.map(jnp.asarray, params)))
     return drawn, from_prior, from_posterior
+
+
+def _judgements(drawn: Any) -> Int[Array, " judgement"]:
+    """What was answered: the labels of a crowd, or the last field of a model's `Observations`."""
+    return drawn.labels.label if hasattr(drawn, "labels") else drawn.observations[-1]
 
 
 _FIXED = ("model", "sizes", "n_draws")

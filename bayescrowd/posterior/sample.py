@@ -15,9 +15,17 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd import models
-from bayescrowd.checks.parameters import Count, Seed, Whole, validate_arguments
+from bayescrowd.checks.parameters import (
+    Count,
+    OpenFraction,
+    Seed,
+    Whole,
+    validate_arguments,
+)
 from bayescrowd.data.table_dataset import TableDataset
+from bayescrowd.data.truth import Truth
 from bayescrowd.posterior import gibbs, nuts, svi
+from bayescrowd.posterior.chain_method import ChainMethod, check_devices
 from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
 from bayescrowd.posterior.cost import check_memory
@@ -42,6 +50,7 @@ def sample_posterior(
     data: Any,
     method: Method | None = None,
     *,
+    gold: Truth | None = None,
     target: pd.Series | None = None,
     classes: Sequence[Any] | Count | None = None,
     groups: Groups = "shared",
@@ -52,6 +61,8 @@ def sample_posterior(
     prior: Any = None,
     init: Literal["votes", "random"] | pd.DataFrame = "votes",
     batch_size: Count = 4096,
+    chain_method: ChainMethod | None = None,
+    target_accept: OpenFraction | None = None,
     log_likelihood: bool = True,
     predictive: bool = True,
     n_predictive: Annotated[int, Whole(0)] = N_PREDICTIVE,
@@ -60,7 +71,9 @@ def sample_posterior(
     """Draw from the posterior of a model of crowd labels or of features.
 
     Args:
-        model: a module of `bayescrowd.models`, or its name.
+        model: a module of `bayescrowd.models`, or its name; or a model of yours, a module or any
+            object with the same names. Your model is sampled by Gibbs if it also has `CONDITIONALS`
+            (see `bayescrowd.posterior.conditionals.protocol`), and else by NUTS.
         data: for models of crowd labels, `Annotations` or a table with the columns task, worker
             and label. For `naive_bayes`, a pandas table with a row per item, indexed by its id, and
             a column per feature, None or NaN where missing; or the result of `load_table`. For
@@ -69,6 +82,11 @@ def sample_posterior(
         method: 'gibbs' for models with conditionals, 'nuts' for any model, or 'svi' for models of
             crowds with very many labels, an approximation (see `bayescrowd.posterior.svi`). By
             default Gibbs sampling where the model has conditionals, else NUTS.
+        gold: label of each task whose true class is known and may be used, by the task's id, for
+            models of crowd labels. The known classes are part of the density: Gibbs chains never
+            leave them, NUTS and SVI leave out the terms of all other classes, and
+            `label_posterior` is 0 or 1 there. Tasks without labels, and classes that nobody chose,
+            are left out with a warning.
         target: class of each item by its id, for models of features; missing where unknown.
         classes: for models of features, the classes in order if some of them have no known item, or
             the number of classes if none is known.
@@ -89,6 +107,12 @@ def sample_posterior(
             start from the votes all begin in the mode in which the crowd is mostly right, so they
             cannot reveal other modes; 'random' starts can. NUTS and SVI start at the prior means.
         batch_size: number of tasks in each step of 'svi'.
+        chain_method: how chains of 'gibbs' and 'nuts' advance: 'sequential' (the default: on one
+            device it is the quickest for both), 'vectorized', or 'parallel' on several devices; see
+            `bayescrowd.posterior.chain_method`. The fits of 'svi' are always made one after
+            another.
+        target_accept: acceptance rate that 'nuts' adapts its step size to, by default 0.8. A rate
+            nearer to 1 takes smaller steps and avoids divergences.
         log_likelihood: whether to keep the log-likelihood of each task and draw, which `compare`
             needs and which takes chains x draws x tasks x 4 bytes.
         predictive: whether to draw from the prior and to predict labels, which `check_crowd` needs.
@@ -113,7 +137,8 @@ def sample_posterior(
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
           tasks drawn from prior and posterior, by as many workers as the tasks had;
-        * observed_data, constant_data: codes of each judgement's label, task and worker.
+        * observed_data, constant_data: codes of each judgement's label, task and worker, and with
+          `gold` the code of each task's known class, -1 where there is none.
 
         With features, an item is a task, and `conditional`, P(value | cls), has the dimension
         feature_value of pairs such as 'parents=usual'. `access_path` adds `confusion`, P(label |
@@ -122,12 +147,14 @@ def sample_posterior(
         the channel does not depend on these names.
 
     Raises:
-        ValueError: a number is out of range, the model has no such sampler, the prior is not a
-            distribution, or the draws of a crowd model do not fit into memory.
+        ValueError: a number is out of range, the model has no such sampler, the sampler has no such
+            option, the prior is not a distribution, or the draws of a crowd model do not fit into
+            memory.
         TypeError: `model` is not a model, is a model of other data, or `prior` belongs to another
             model.
 
     Warns:
+        TruthWarning: some of the known classes in `gold` are left out.
         UserWarning: chains had to be renamed, the labels do not determine the classes, or the run
             was interrupted.
 
@@ -140,22 +167,44 @@ def sample_posterior(
         ('chain', 'draw', 'worker', 'cls', 'observed')
         >>> bc.metrics.error_rate(bc.label_posterior(post), crowd.truth) < 0.1
         True
+
+        Two tasks whose class is known, and no predictions:
+
+        >>> gold = crowd.truth.head(2)
+        >>> options = {"gold": gold, "chains": 2, "draws": 50, "warmup": 10, "n_predictive": 0}
+        >>> post = bc.sample_posterior(model, crowd.annotations, **options)
+        >>> [bc.label_posterior(post).loc[task, label].item() for task, label in gold.items()]
+        [1.0, 1.0]
     """
     model = _find_model(model)
     method = method or _default_method(model)
+    _check_sampler_options(method, chains, chain_method, target_accept)
     prior = _own_prior(model, prior)
     problem: CrowdProblem | FeatureProblem
     if model.FACTS.subject == "features":
         if method == "svi":
             raise ValueError("'svi' fits models of crowd labels; use 'gibbs' for features")
+        if gold is not None:
+            raise ValueError(
+                f"gold is for models of crowd labels; {_name_of(model)} models features, whose "
+                "known classes are `target`"
+            )
         problem = feature_problem(model, data, prior, target=target, classes=classes, groups=groups)
     else:
         _refuse_feature_options(model, data, target, classes, groups)
-        problem = crowd_problem(model, data, prior)
+        problem = crowd_problem(model, data, prior, gold)
         check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
     keys_start, key_predict = _split_seed(np.uint32(seed), chains=chains)
-    kernel, read = _kernel(model, method, batch_size, progress)
     n_warmup = warmup if warmup is not None else _default_warmup(model, method)
+    kernel, read = _kernel(
+        model,
+        method,
+        n_warmup=n_warmup,
+        batch_size=batch_size,
+        chain_method=chain_method or "sequential",
+        target_accept=target_accept or nuts.TARGET_ACCEPT,
+        progress=progress,
+    )
     state = kernel.init(
         keys_start,
         n_warmup,
@@ -187,7 +236,7 @@ def sample_posterior(
     if predictive and n_predictive:
         datasets |= problem.predictive(key_predict, recording, datasets["posterior"], n_predictive)
     attrs = {
-        "model": model.__name__.rpartition(".")[2],
+        "model": _name_of(model),
         "method": method,
         "seed": seed,
         "is_complete": int(recording.is_complete),
@@ -224,18 +273,25 @@ def _split_seed(seed: Any, *, chains: int) -> tuple[Key[Array, " chain"], PRNGKe
 
 
 def _kernel(
-    model: ModuleType, method: Method, batch_size: int, progress: bool
+    model: ModuleType,
+    method: Method,
+    *,
+    n_warmup: int,
+    batch_size: int,
+    chain_method: ChainMethod,
+    target_accept: float,
+    progress: bool,
 ) -> tuple[MCMCKernel, ReadDraw]:
     """The sampler of a method, and how its draws are read."""
     if method == "gibbs":
-        return _gibbs(model), gibbs.read_draw
+        return _gibbs(model, chain_method), gibbs.read_draw
     if method == "svi":
         return svi.Variational(model, batch_size, progress), svi.read_draw
-    return nuts.nuts_kernel(model), nuts.read_draw
+    return nuts.NutsChains(model, n_warmup, target_accept, chain_method), nuts.read_draw
 
 
 def _default_method(model: ModuleType) -> Method:
-    return "gibbs" if model.FACTS.has_conditionals else "nuts"
+    return "gibbs" if gibbs.has_conditionals(model) else "nuts"
 
 
 def _default_warmup(model: ModuleType, method: Method) -> int:
@@ -243,12 +299,35 @@ def _default_warmup(model: ModuleType, method: Method) -> int:
 
 
 @cache  # one kernel per model, so that what was compiled for it is found again
-def _gibbs(model: ModuleType) -> MCMCKernel:
-    return gibbs.Gibbs(model)
+def _gibbs(model: ModuleType, chain_method: ChainMethod) -> MCMCKernel:
+    return gibbs.Gibbs(model, chain_method=chain_method)
+
+
+def _check_sampler_options(
+    method: Method, chains: int, chain_method: ChainMethod | None, target_accept: float | None
+) -> None:
+    """Refuse options that the sampler does not have."""
+    if target_accept is not None and method != "nuts":
+        raise ValueError(
+            f"target_accept is for 'nuts', which adapts a step size; {method!r} has none"
+        )
+    if chain_method is not None:
+        if method == "svi":
+            raise ValueError(
+                "chain_method is for chains of 'gibbs' and 'nuts'; 'svi' makes one fit after "
+                "another"
+            )
+        check_devices(chain_method, chains)
+
+
+def _name_of(model: ModuleType) -> str:
+    """The name of a model of this package, or of a user's model with its package."""
+    package, _, name = model.__name__.rpartition(".")
+    return name if package == models.__name__ else model.__name__
 
 
 def _find_model(model: Any) -> ModuleType:
-    """The model's module, given itself or its name.
+    """The model's module, given itself, its name, or an object with the names of a model.
 
     Raises:
         TypeError: it is not a model, or a model that this module does not sample.
@@ -258,18 +337,16 @@ def _find_model(model: Any) -> ModuleType:
         if model not in models.__all__:
             raise ValueError(f"there is no model {model!r}; expected {', '.join(models.__all__)}")
         found: ModuleType = getattr(models, model)
-    elif isinstance(model, ModuleType):
-        found = model
     else:
-        raise TypeError(
-            f"`model` is {model!r:.60}; expected a module of `bayescrowd.models` or its name"
-        )
-    missing = [name for name in _NAMES if not hasattr(found, name)]
-    if missing:
-        raise TypeError(
-            f"`model` is {found.__name__}, which is not a model (it lacks {', '.join(missing)}); "
-            "expected a module of `bayescrowd.models` or its name"
-        )
+        missing = [name for name in _NAMES if not hasattr(model, name)]
+        if missing:
+            shown = model.__name__ if isinstance(model, ModuleType) else f"{model!r:.60}"
+            raise TypeError(
+                f"`model` is {shown}, which is not a model (it lacks {', '.join(missing)}); "
+                "expected a module of `bayescrowd.models` or its name, or an object with the same "
+                "names"
+            )
+        found = model if isinstance(model, ModuleType) else _as_module(model)
     if found.FACTS.subject == "numbers":
         raise TypeError(
             f"{found.__name__} is a model of numbers, not of classes; call the method `posterior` "
@@ -278,10 +355,33 @@ def _find_model(model: Any) -> ModuleType:
     return found
 
 
+def _as_module(model: Any) -> ModuleType:
+    """A module with the names of an object, the same one for the same object.
+
+    What was compiled for a model is found by its module.
+    """
+    try:
+        return _module_of(model)
+    except TypeError as error:
+        raise TypeError(
+            f"`model` is a {type(model).__name__}, which has no hash; expected a module, a class, "
+            "or an object that compares by identity"
+        ) from error
+
+
+@cache
+def _module_of(model: Any) -> ModuleType:
+    module = ModuleType(getattr(model, "__name__", type(model).__name__))
+    for name in (*_NAMES, "CONDITIONALS"):
+        if hasattr(model, name):
+            setattr(module, name, getattr(model, name))
+    return module
+
+
 def _refuse_feature_options(
     model: ModuleType, data: Any, target: Any, classes: Any, groups: Groups
 ) -> None:
-    name = model.__name__.rpartition(".")[2]
+    name = _name_of(model)
     if isinstance(data, TableDataset):
         raise TypeError(
             f"{name} models crowd labels and got a table of features; expected Annotations or a "

@@ -265,6 +265,13 @@ BAD = [
     ({"prior": dawid_skene.Prior(accuracy=float("inf"))}, ValueError, "prior.accuracy=inf"),
     ({"prior": dawid_skene.Prior(prevalence=-1.0)}, ValueError, "prior.prevalence=-1.0: exp"),
     ({"prior": dawid_skene.Prior(accuracy=1.5)}, ValueError, "prior.accuracy=1.5: expected"),
+    ({"target_accept": 0.9}, ValueError, "target_accept is for 'nuts', which adapts a step size"),
+    ({"target_accept": 1.0, "method": "nuts"}, ValueError, "target_accept=1.0: expected"),
+    ({"chain_method": "threads"}, ValueError, "chain_method='threads': expected one of seq"),
+    ({"chain_method": "parallel"}, ValueError, "deals 4 chains evenly to several devices, and JAX"),
+    ({"chain_method": "vectorized", "method": "svi"}, ValueError, "'svi' makes one fit after"),
+    ({"n_predictive": -1}, ValueError, "n_predictive=-1: expected at least 0"),
+    ({"gold": ["a"]}, TypeError, "gold came as list|gold="),
     ({"prior": one_coin.Prior()}, TypeError, "expected bayescrowd.models.dawid_skene.Prior"),
 ]
 
@@ -305,6 +312,13 @@ MISMATCHES = [
     (naive_bayes, SMALL.to_frame(), {}, TypeError, "columns label, task, worker and a row per"),
     (access_path, SMALL.to_frame(), {}, ValueError, "there is no column 'feature'"),
     (access_path, SMALL, {}, TypeError, "readings came as Annotations"),
+    (
+        naive_bayes,
+        TABLE,
+        {"gold": TARGET},
+        ValueError,
+        "gold is for models of crowd labels",
+    ),
     (naive_bayes, TABLE, {"method": "svi"}, ValueError, "'svi' fits models of crowd labels"),
 ]
 

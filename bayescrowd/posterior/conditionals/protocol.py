@@ -1,7 +1,32 @@
 """What Gibbs sampling needs to know about a model.
 
-Each module of this folder bears the name of a model and offers its `CONDITIONALS`;
-`bayescrowd.posterior.gibbs` finds them there by the model's name.
+Each other module of this folder bears the name of a model of this package, or is shared by several,
+and offers its `CONDITIONALS`; `bayescrowd.posterior.gibbs` finds them there by the model's name.
+
+A model of yours brings its own. Give `sample_posterior` a module, or any object that can be hashed,
+with the names that `bayescrowd.models.one_coin` has: `Prior` and `Params`, two named tuples;
+`model`, `label_log_joint`, `simulate` and `simulate_labels`, with the same arguments; and `FACTS`,
+whose `subject` is 'labels'. It is sampled by NUTS. With a `CONDITIONALS` as well, an instance of
+`Conditionals`, it is sampled by Gibbs; then `has_conditionals` of its facts is not looked at. What
+the functions must agree on: `log_joint` is `label_log_joint`, and `draw_params` leaves the
+parameters' distribution given the classes and the data as it is. Known classes are in
+`Labels.gold`; `keep_gold` of `bayescrowd.models.dawid_skene` puts them into a log joint density.
+
+Our one-coin model under another name:
+
+    >>> import bayescrowd as bc
+    >>> from bayescrowd.models import one_coin
+    >>> from bayescrowd.posterior.conditionals import one_coin as conjugate
+    >>> class Experts:
+    ...     Params, Prior, FACTS = one_coin.Params, one_coin.Prior, one_coin.FACTS
+    ...     model, label_log_joint = one_coin.model, one_coin.label_log_joint
+    ...     simulate, simulate_labels = one_coin.simulate, one_coin.simulate_labels
+    ...     CONDITIONALS = conjugate.CONDITIONALS
+    >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
+    >>> prior = Experts.Prior(accuracy=0.9)
+    >>> post = bc.sample_posterior(Experts, labels, prior=prior, chains=2, draws=50, warmup=10)
+    >>> post.attrs["method"]
+    'gibbs'
 """
 
 from __future__ import annotations
