@@ -7,7 +7,9 @@ worker j answers ``X_ij ~ Categorical(theta_zij)``: a reading is one ``Z_i`` wit
 labels of it. The priors are ``theta_y ~ Dirichlet(alpha)``, ``theta_yi ~ Dirichlet(beta_yi)`` and
 ``theta_zij ~ Dirichlet(gamma_zij)``. Workers come in groups, and a group has one confusion matrix
 per feature: a single group shares it among all workers, a group for each worker gives everyone
-their own.
+their own. With `Prior.pooling` the first group has the shared matrix, and those of the others are
+partially pooled toward it, ``theta_zij ~ Dirichlet(pooling theta_zi1)`` for j > 1: the extension to
+workers' own parameters that the paper names.
 
 Given the class, a reading's value is summed out,
 
@@ -109,6 +111,9 @@ class Prior(NamedTuple):
     """Pseudo-labels of the right value in each row of a confusion matrix (gamma, z = x)."""
     wrong: Positive = 1.0
     """Pseudo-labels of each wrong value (gamma, z != x)."""
+    pooling: Positive | None = None
+    """Pseudo-labels with which the rows of each group after the first are drawn toward those of the
+    first, whose prior alone is gamma then; None gives all groups independent rows."""
 
 
 class Simulation(NamedTuple):
@@ -138,7 +143,8 @@ def model(
 
     Plates: ``prevalence``; for each number of values v, ``conditional_v`` in the plates
     ``feature_v`` and ``cls``, and ``confusion_v`` in the plates ``feature_v``, ``group`` and
-    ``value_v``, the true value; all of them together in ``conditional`` and ``confusion``; the
+    ``value_v``, the true value (with pooling, the first group's in ``shared_v`` and the others' in
+    ``confusion_v``); all of them together in ``conditional`` and ``confusion``; the
     observed classes in ``target`` and labels in ``labels``, values and unknown classes summed out,
     one term per item, in the plate ``item``.
 
@@ -265,6 +271,7 @@ def simulate(
         prior: pseudo-counts of the Dirichlet priors.
     """
     key_params, key_labels = jax.random.split(rng_key)
+    key_own = jax.random.fold_in(key_params, 1)
     rows = confusion_concentration(prior, n_values=n_values)
     params = Params(
         *dirichlet_tables(
@@ -272,10 +279,14 @@ def simulate(
             [
                 jnp.full(n_classes, prior.prevalence),
                 conditional_concentration(prior, n_classes=n_classes, n_values=n_values),
-                jnp.repeat(rows[:, None], n_groups, axis=1),
+                jnp.repeat(rows[:, None], n_groups if prior.pooling is None else 1, axis=1),
             ],
         )
     )
+    if prior.pooling is not None and n_groups > 1:
+        own = jnp.repeat(prior.pooling * params.confusion, n_groups - 1, axis=1)
+        (own,) = dirichlet_tables(key_own, [own])
+        params = params._replace(confusion=jnp.concatenate([params.confusion, own], axis=1))
     return simulate_labels(key_labels, params, item, feature, reading, group, n_items=n_items)
 
 
@@ -339,11 +350,17 @@ def confusion_concentration(
 
 
 @validate_arguments
-def sites(params: Params, *, n_values: tuple[Count, ...]) -> dict[str, Float[Array, "..."]]:
+def sites(
+    params: Params, *, n_values: tuple[Count, ...], prior: Prior = Prior()
+) -> dict[str, Float[Array, "..."]]:
     """Values of the model's random sites at these parameters, by name."""
     conditional = _feature_tables.conditional_sites(params.conditional, n_values=n_values)
+    n_shared = 0 if prior.pooling is None else 1
+    parts = {"shared": params.confusion[:, :n_shared], "confusion": params.confusion[:, n_shared:]}
     confusion = {
-        f"confusion_{width}": _feature_tables.block(params.confusion, members, width, n_axes=2)
+        f"{name}_{width}": _feature_tables.block(groups, members, width, n_axes=2)
+        for name, groups in parts.items()
+        if groups.shape[1] > 0
         for width, members in _feature_tables.by_width(n_values).items()
     }
     return {"prevalence": params.prevalence, **conditional, **confusion}
@@ -361,15 +378,22 @@ def _sample_confusion(
 ) -> Float[Array, "feature group value value"]:
     """State the sites of the confusion matrices and stack them."""
     concentration = confusion_concentration(prior, n_values=n_values)
-    groups = numpyro.plate("group", n_groups, dim=-2)
+    n_own = n_groups if prior.pooling is None else n_groups - 1
     blocks = {}
     for width, members in _feature_tables.by_width(n_values).items():
         rows = dist.Dirichlet(
             _feature_tables.block(concentration, members, width, n_axes=2)[:, None]
         )
         features = numpyro.plate(f"feature_{width}", len(members), dim=-3)
-        with features, groups, numpyro.plate(f"value_{width}", width, dim=-1):
-            blocks[width] = numpyro.sample(f"confusion_{width}", rows)
+        parts = []
+        with features, numpyro.plate(f"value_{width}", width, dim=-1):
+            if prior.pooling is not None:
+                parts.append(numpyro.sample(f"shared_{width}", rows))
+                rows = dist.Dirichlet(prior.pooling * parts[0])
+            if n_own > 0:
+                with numpyro.plate("group", n_own, dim=-2):
+                    parts.append(numpyro.sample(f"confusion_{width}", rows))
+        blocks[width] = jnp.concatenate(parts, axis=1)
     return numpyro.deterministic("confusion", _feature_tables.table(blocks, n_values, n_axes=2))
 
 

@@ -9,13 +9,13 @@ state. A policy is then run, or run again from a log of its events, by three fun
     state = core.tell(state, event)                  # for every event
 
 Positions of features and classes are those of `Problem.space`, the policy's own space. Values are
-slots, numbered in the order in which they first appear (`State.slots`).
+slots, numbered in the order in which they first appear (`State.slots`), as are the workers.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -120,6 +120,7 @@ class Core(ABC):
             book=QueryBook.empty(n_features, n_classes),
             belief=belief,
             slots=((),) * n_features,
+            workers={},
             memory=self.first_memory(belief),
             retry=-1,
             position=position,
@@ -178,6 +179,26 @@ class Core(ABC):
         if query.answers:
             state = self._observe(state, query)
         return self.after_withdrawal(state, query)
+
+    def check_recorded(self, state: State, query: Query, number: int) -> None:
+        """Raise a ValueError unless a recorded question can be asked in this state.
+
+        Args:
+            state: the state before the question.
+            query: the question, which the policy itself would not ask.
+            number: number of its event, for the message.
+        """
+        problem = self.problem
+        expected = query._replace(n_labels=problem.labels_per_query, id=state.book.n_asked + 1)
+        is_known = (
+            query.feature in problem.feature_positions and query.target in problem.class_positions
+        )
+        if not is_known or query != expected:
+            raise ValueError(
+                f"event {number}: {query} is not a question of this policy; expected query "
+                f"{expected.id}, about {expected.n_labels} labels, with a feature and a class of "
+                "its space"
+            )
 
     # -- what a policy states ----------------------------------------------------------------
 
@@ -254,8 +275,25 @@ class Core(ABC):
         if len(seen) > len(slots[feature]):
             slots = (*slots[:feature], seen, *slots[feature + 1 :])
         labels = tuple(seen.index(code) for code in codes)
-        belief = state.belief.observe(feature, query.cls, labels)
-        return self.after_observation(state._replace(belief=belief, slots=slots), query)
+        workers, known = _number_workers(state.workers, query.workers)
+        belief = state.belief.observe(feature, query.cls, labels, known)
+        state = state._replace(belief=belief, slots=slots, workers=workers)
+        return self.after_observation(state, query)
+
+
+def _number_workers(
+    numbers: Mapping[Hashable, int], names: Sequence[Hashable | None]
+) -> tuple[Mapping[Hashable, int], tuple[int, ...]]:
+    """All workers' numbers, with newcomers, and those of some names; -1 is for None.
+
+    There is none for anybody if nobody is named.
+    """
+    if all(name is None for name in names):
+        return numbers, ()
+    new = [name for name in dict.fromkeys(names) if name is not None and name not in numbers]
+    if new:
+        numbers = {**numbers, **{name: n for n, name in enumerate(new, start=len(numbers))}}
+    return numbers, tuple(-1 if name is None else numbers[name] for name in names)
 
 
 def least_asked(features: Sequence[int], book: QueryBook) -> int:

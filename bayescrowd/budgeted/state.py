@@ -7,6 +7,7 @@ so that replaying the events leads to the same state.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +65,8 @@ class State(NamedTuple):
     """What is believed of the features, given the observations so far."""
     slots: tuple[tuple[int, ...], ...]
     """Values of each feature in the order in which its answers first showed them, as positions."""
+    workers: Mapping[Hashable, int]
+    """Number of each worker who was named, in the order in which they first appeared."""
     memory: Memory
     """What the policy itself remembers."""
     retry: int

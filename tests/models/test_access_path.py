@@ -265,6 +265,56 @@ def test_log_density_is_prior_times_brute_force_likelihood(seed):
     np.testing.assert_allclose(model_log_density(params), expected, rtol=1e-5)
 
 
+POOLED = PRIOR._replace(pooling=2.5)
+
+
+@jax.jit
+def pooled_log_density(params):
+    values = access_path.sites(params, n_values=N_VALUES, prior=POOLED)
+    return log_density(access_path.model, (OBSERVATIONS,), {**SIZES, "prior": POOLED}, values)[0]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_pooled_rows_have_a_dirichlet_about_the_shared_ones(seed):
+    params = params_of(seed)
+    expected = prior_log_density(params) + logsumexp(brute_force(params))
+    for feature, width in enumerate(N_VALUES):
+        for z in range(width):
+            shared, own = np.asarray(params.confusion[feature, :, z, :width], dtype=float)
+            gamma = np.where(np.arange(width) == z, PRIOR.right, PRIOR.wrong)
+            expected += row_log_density(own, POOLED.pooling * shared) - row_log_density(own, gamma)
+    assert float(pooled_log_density(params)) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_single_group_is_the_shared_one():
+    params = Params(*(f[:, :1] if f.ndim == 4 else f for f in params_of(0)))
+    alone = OBSERVATIONS._replace(group=jnp.zeros(6, dtype=int))
+    densities = []
+    for prior in (PRIOR, POOLED):
+        values = access_path.sites(params, n_values=N_VALUES, prior=prior)
+        kwargs = {**SIZES, "n_groups": 1, "prior": prior}
+        densities.append(float(log_density(access_path.model, (alone,), kwargs, values)[0]))
+    assert densities[0] == pytest.approx(densities[1], rel=1e-6)
+
+
+def test_simulated_pooled_rows_are_as_near_to_the_shared_ones_as_the_prior_says():
+    def confusion(key):
+        none = jnp.zeros(0, dtype=int)
+        sizes = {"n_items": 1, "n_groups": 4, "n_classes": 2, "n_values": (2,)}
+        return access_path.simulate(
+            key, none, none, none, none, prior=POOLED, **sizes
+        ).params.confusion[0]
+
+    rows = np.asarray(jax.vmap(confusion)(jax.random.split(jax.random.key(0), 2_000)))
+    shared, own = rows[:, 0, :, 0], rows[:, 1:, :, 0]
+    # a beta variable of mean m and strength s has the variance m (1 - m) / (s + 1)
+    scaled = (own - shared[:, None]) / np.sqrt((shared * (1 - shared))[:, None] / 3.5)
+    n = scaled.size
+    assert abs(scaled.mean()) < 4 / np.sqrt(n)
+    # squares of these beta variables have a standard deviation of at most 3
+    assert abs((scaled**2).mean() - 1) < 4 * 3 / np.sqrt(n)
+
+
 def test_posteriors_are_those_of_brute_force():
     params = params_of(2)
     joint = brute_force(params)

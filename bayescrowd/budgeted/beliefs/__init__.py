@@ -2,6 +2,7 @@
 
 * `naive_bayes`: the protocol `Belief`, and the conjugate posterior of naive Bayes.
 * `access_path`: several noisy labels per observation; Gibbs chains that are kept warm.
+  `worker_chains`: the same with parameters of workers' own, partially pooled.
 * `nuts`: the NumPyro models of naive Bayes and of the access path, drawn from by NUTS, a feature at
   a time; `own_model`: a user's own NumPyro model; `warm_nuts`: the chains of both, kept warm;
   `feature_readings`: what was bought, as observations of such models; `drawn_tables`: tables known

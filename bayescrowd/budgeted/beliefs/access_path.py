@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -41,7 +42,7 @@ from bayescrowd.budgeted.beliefs.label_multisets import (
     log_predictive,
     multisets,
 )
-from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_feature import (
@@ -78,6 +79,13 @@ N_LONG_CHAINS = 4
 """Number of chains if readings are many; the last sweeps of each are kept."""
 
 
+RIGHT = access_path.Prior()
+"""The prior under which workers are more often right than wrong."""
+
+# beartype knows `typing.Self` only where it decorates whole classes.
+Chains = TypeVar("Chains", bound="FeatureChains")
+
+
 class AccessPathBelief:
     """Posterior of the access path model given known classes, by Gibbs chains kept warm.
 
@@ -85,6 +93,7 @@ class AccessPathBelief:
         space: the features, in the policy's order; its strength is that of the prior of the values
             given the class.
         labels_per_query: number of labels of an observation (W).
+        prior: prior of the rows of the confusion matrices.
 
     Examples:
         >>> import numpy as np
@@ -99,14 +108,19 @@ class AccessPathBelief:
         [0, 2]
     """
 
-    def __init__(self, space: FeatureSpace, labels_per_query: int) -> None:
+    def __init__(
+        self,
+        space: FeatureSpace,
+        labels_per_query: int,
+        prior: access_path.Prior = RIGHT,
+    ) -> None:
         outcomes = [multisets(v, labels_per_query) for v in space.n_values]
         self.n_outcomes = tuple(len(found.counts) for found in outcomes)
         self._outcomes = Multisets(
             _pad([found.counts for found in outcomes], 0.0),
             _pad([found.log_orders for found in outcomes], -np.inf),
         )
-        prior, widths = access_path.Prior(conditional=space.strength), space.n_values
+        prior, widths = prior._replace(conditional=space.strength), space.n_values
         conditional = np.asarray(
             access_path.conditional_concentration(
                 prior, n_classes=space.n_classes, n_values=widths
@@ -127,7 +141,7 @@ class AccessPathBelief:
         self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
     ) -> AccessPathBelief:
         """The belief with a reading added and the chains of its feature moved on."""
-        changed = self.features[feature].observe(cls, labels)
+        changed = self.features[feature].observe(cls, labels, workers)
         return self._copy_with((*self.features[:feature], changed, *self.features[feature + 1 :]))
 
     def observe_all(
@@ -175,7 +189,7 @@ class AccessPathBelief:
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
-    ) -> MultisetReader:
+    ) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
         return self.features[feature].reader(slots, estimate)
 
@@ -253,7 +267,7 @@ class FeatureChains:
             required=required,
         )
 
-    def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> MultisetReader:
+    def reader(self, slots: Int[np.ndarray, " value"], estimate: PointEstimate) -> Reader:
         """A reader of labels by their posterior predictive probability, or at the mode."""
         model = self.mode() if estimate == "map" else self.tables
         return MultisetReader(model, slots, self.n_seen)
@@ -262,8 +276,10 @@ class FeatureChains:
         """The tables at the posterior mode that is nearest to the chains."""
         return posterior_mode(self.tables, *self._unpadded())
 
-    def observe(self, cls: int, labels: tuple[int, ...]) -> FeatureChains:
-        """The chains with one more reading, moved on."""
+    def observe(
+        self, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
+    ) -> FeatureChains:
+        """The chains with one more reading, moved on; all workers are alike."""
         counts = np.bincount(labels, minlength=self.readings.counts.shape[1])
         chains = self.add(np.array([cls]), counts[None])
         for _ in range(N_SWEEPS):
@@ -282,8 +298,8 @@ class FeatureChains:
         return self.add(target[is_read], counts[is_read]).settle()
 
     def add(
-        self, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
-    ) -> FeatureChains:
+        self: Chains, cls: Int[np.ndarray, " row"], counts: Int[np.ndarray, "row value"]
+    ) -> Chains:
         """The same chains with more readings, which they have not seen yet."""
         start, stop = self.n_readings, self.n_readings + len(cls)
         n_slots = len(self.readings.target)
@@ -295,7 +311,7 @@ class FeatureChains:
         n_shown = 1 + int(np.flatnonzero(counts.any(axis=0)).max(initial=-1))
         return replace(self, readings=readings, n_readings=stop, n_seen=max(self.n_seen, n_shown))
 
-    def sweep(self) -> FeatureChains:
+    def sweep(self: Chains) -> Chains:
         """The chains after one more sweep."""
         seed = self.n_sweeps + 1
         found = _sweep_from_seed(seed, self.chains, self.readings, self.prior)

@@ -119,6 +119,16 @@ class Belief(Protocol):
         """A reader of a feature's labels; `slots` holds the slot of each of its values."""
 
 
+@runtime_checkable
+class ReaderOfWorkers(Protocol):
+    """Reads labels whose workers are known in a way of their own."""
+
+    def of_workers(
+        self, labels: Int[np.ndarray, "row label"], workers: Int[np.ndarray, "row label"]
+    ) -> Float[np.ndarray, "row cls"]:
+        """Log P(labels | class); a worker is -1 where it is not known who gave the label."""
+
+
 class ChannelReader(NamedTuple):
     """Reads the majority of the labels through a channel P(value | class)."""
 

@@ -36,7 +36,7 @@ from scipy.special import softmax
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief, FeatureChains
 from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
-from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader
+from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate, Reader, ReaderOfWorkers
 from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.space import FeatureSpace
 
@@ -58,6 +58,14 @@ class PooledReader(NamedTuple):
         log_likelihoods = [self.readers[i].log_likelihood(labels) for i in used.tolist()]
         return np.tensordot(self.weights[used], log_likelihoods, axes=1)
 
+    def of_workers(
+        self, labels: Int[np.ndarray, "row label"], workers: Int[np.ndarray, "row label"]
+    ) -> Float[np.ndarray, "row cls"]:
+        """The same of labels by known workers."""
+        used = np.flatnonzero(self.weights > 0)
+        log_likelihoods = [_read(self.readers[i], labels, workers) for i in used.tolist()]
+        return np.tensordot(self.weights[used], log_likelihoods, axes=1)
+
 
 class Answer(NamedTuple):
     """One observation of a feature."""
@@ -66,6 +74,8 @@ class Answer(NamedTuple):
     """Position of the instance's class."""
     labels: tuple[int, ...]
     """The labels, as slots."""
+    workers: tuple[int, ...]
+    """Who gave them, as numbers; empty if that is not known."""
 
 
 class Answers(NamedTuple):
@@ -107,25 +117,24 @@ class NoisyShrunkBelief:
 
     Args:
         space: the features, in the policy's order.
-        labels_per_query: number of labels of an observation (W).
+        noisy: the access path model before the first answer.
     """
 
-    def __init__(self, space: FeatureSpace, labels_per_query: int) -> None:
+    def __init__(self, space: FeatureSpace, noisy: AccessPathBelief) -> None:
         self._majorities = ShrunkBelief(space)
         self.n_outcomes = self._majorities.n_outcomes
         self._log_prior = np.log(space.class_prior)
         self._scores: Float[np.ndarray, " feature"] = np.zeros(len(space.features))
         """Log-probability that the majorities gave to the classes of each feature's answers."""
         self._answers = [Answers([], 0) for _ in space.features]
-        prior = AccessPathBelief(space, labels_per_query)
-        self._learned = [LearnedLabels(chains, 0, 0.0) for chains in prior.features]
+        self._learned = [LearnedLabels(chains, 0, 0.0) for chains in noisy.features]
         """What the access path model has learned of each feature so far: a cache."""
 
     def observe(
         self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
     ) -> NoisyShrunkBelief:
         """The belief with a majority counted, and the answer kept for the other model."""
-        answer = Answer(cls, labels)
+        answer = Answer(cls, labels, workers)
         reader = self._majorities.reader(feature, self._all_slots(feature), "mean")
         belief = self._copy_with(self._majorities.observe(feature, cls, labels))
         belief._scores[feature] += self._class_score(reader, answer)
@@ -202,7 +211,7 @@ class NoisyShrunkBelief:
         for answer in self._answers[feature].since(n_answers):
             reader = chains.reader(self._all_slots(feature), "mean")
             score += self._class_score(reader, answer)
-            chains = chains.observe(answer.cls, answer.labels)
+            chains = chains.observe(answer.cls, answer.labels, answer.workers)
         self._learned[feature] = LearnedLabels(chains, self._answers[feature].n, score)
         return self._learned[feature]
 
@@ -211,6 +220,15 @@ class NoisyShrunkBelief:
 
     def _class_score(self, reader: Reader, answer: Answer) -> float:
         """Log-probability that a reader gives to the class of an answer, given its labels."""
-        log_joint = self._log_prior + reader.log_likelihood(np.array([answer.labels]))[0]
+        workers = np.array([answer.workers or (-1,) * len(answer.labels)])
+        log_joint = self._log_prior + _read(reader, np.array([answer.labels]), workers)[0]
         log_joint -= log_joint.max()
         return float(log_joint[answer.cls] - np.log(np.exp(log_joint).sum()))
+
+
+def _read(
+    reader: Reader, labels: Int[np.ndarray, "row label"], workers: Int[np.ndarray, "row label"]
+) -> Float[np.ndarray, "row cls"]:
+    if isinstance(reader, ReaderOfWorkers):
+        return reader.of_workers(labels, workers)
+    return reader.log_likelihood(labels)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
+from bayescrowd.budgeted.beliefs.worker_chains import FEWEST_LABELS, POOLING, WorkerPathBelief
 from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.checks.parameters import check_fields
 from bayescrowd.models import access_path, naive_bayes
 
 __all__ = [
     "BELIEFS",
+    "MAJORITIES",
     "SAMPLERS",
     "BeliefOptions",
     "FirstBelief",
     "Sampler",
     "WorkerParameters",
     "WorkerPrior",
+    "access_path_belief",
     "check_options",
+    "fewest_labels",
     "model_prior",
+    "refuse_worker_options",
+    "worker_prior",
 ]
 
 SAMPLERS = ("conjugate", "nuts")
@@ -30,11 +37,20 @@ SAMPLERS = ("conjugate", "nuts")
 Sampler = str | ModelSampler
 """How the posterior is drawn from; see `Policy`."""
 
-WorkerPrior = Any
-"""Prior of the workers' confusion matrices: 'right'."""
+WorkerPrior = Literal["right", "uniform"] | access_path.Prior
+"""Prior of the workers' confusion matrices: in favour of 'right' answers, 'uniform' as in the
+paper, or the pseudo-labels `right`, `wrong` and `pooling` of a prior of the model."""
 
-WorkerParameters = Literal["shared"]
-"""Whose confusion matrices there are: one per feature, 'shared' by all workers."""
+WorkerParameters = Literal["shared", "own"]
+"""Whose confusion matrices there are: one per feature, 'shared' by all workers, or besides it those
+of workers with enough answers, their 'own' (see `worker_chains`)."""
+
+MAJORITIES = "naive Bayes reads the majority of the labels, whoever gave them"
+"""Why naive Bayes has no parameters of workers."""
+
+_OF_ONES_OWN = "a model of your own states the workers' parameters itself"
+
+_UNIFORM = access_path.Prior(right=1.0, wrong=1.0)
 
 
 class BeliefOptions(NamedTuple):
@@ -50,6 +66,22 @@ class BeliefOptions(NamedTuple):
     """Whose confusion matrices there are."""
 
 
+def worker_prior(options: BeliefOptions) -> access_path.Prior:
+    """The prior of the workers' rows that the options name."""
+    chosen = options.worker_prior
+    if isinstance(chosen, access_path.Prior):
+        return chosen
+    return _UNIFORM if chosen == "uniform" else access_path.Prior()
+
+
+def refuse_worker_options(options: BeliefOptions, reason: str, *names: str) -> None:
+    """Raise a ValueError if one of these options, or any, is not the default."""
+    for name in names or ("worker_prior", "worker_parameters"):
+        value, default = getattr(options, name), BeliefOptions._field_defaults[name]
+        if value != default:
+            raise ValueError(f"{name}={value!r}: {reason}; expected {default!r}")
+
+
 FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 """Makes the belief before the first answer."""
 
@@ -57,16 +89,27 @@ FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 def model_prior(
     model: str, space: FeatureSpace, options: BeliefOptions
 ) -> naive_bayes.Prior | access_path.Prior:
-    """The prior of a NumPyro model under which a belief is formed."""
+    """The prior of the NumPyro model whose posterior a belief is."""
     if model == "naive_bayes":
         return naive_bayes.Prior(conditional=space.strength)
-    return access_path.Prior(conditional=space.strength)
+    prior = worker_prior(options)
+    pooling = None
+    if options.worker_parameters == "own":
+        pooling = POOLING if prior.pooling is None else prior.pooling
+    return prior._replace(conditional=space.strength, pooling=pooling)
+
+
+def fewest_labels(options: BeliefOptions) -> int | None:
+    """Number of labels of a feature with which a worker has rows of their own, if any has."""
+    return FEWEST_LABELS if options.worker_parameters == "own" else None
 
 
 def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
     sampler, n_labels = options.sampler, options.labels_per_query
     if isinstance(sampler, ModelSampler):
+        refuse_worker_options(options, _OF_ONES_OWN)
         return OwnModelBelief(space, n_labels, sampler, is_noisy=False)
+    refuse_worker_options(options, MAJORITIES)
     if sampler == "nuts":
         return NutsBelief(space, n_labels, model_prior("naive_bayes", space, options))
     return NaiveBayesBelief(space)
@@ -75,10 +118,19 @@ def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
 def _first_access_path(space: FeatureSpace, options: BeliefOptions) -> Belief:
     sampler, n_labels = options.sampler, options.labels_per_query
     if isinstance(sampler, ModelSampler):
+        refuse_worker_options(options, _OF_ONES_OWN)
         return OwnModelBelief(space, n_labels, sampler, is_noisy=True)
     if sampler == "nuts":
+        reason = "sampler='nuts' draws from the model in which all workers share their parameters"
+        refuse_worker_options(options, reason, "worker_parameters")
         return NutsBelief(space, n_labels, model_prior("access_path", space, options))
-    return AccessPathBelief(space, n_labels)
+    return access_path_belief(space, options)
+
+
+def access_path_belief(space: FeatureSpace, options: BeliefOptions) -> AccessPathBelief:
+    """The conjugate belief of the access path model before the first answer."""
+    kind = WorkerPathBelief if options.worker_parameters == "own" else AccessPathBelief
+    return kind(space, options.labels_per_query, worker_prior(options))
 
 
 BELIEFS: dict[str, FirstBelief] = {
@@ -95,8 +147,14 @@ def check_options(options: BeliefOptions) -> None:
             f"sampler={options.sampler!r}: expected one of {', '.join(SAMPLERS)}, or a "
             "ModelSampler with a model of your own"
         )
-    if options.worker_prior != "right":
-        raise ValueError(f"worker_prior={options.worker_prior!r}: expected 'right'")
+    prior = options.worker_prior
+    if isinstance(prior, access_path.Prior):
+        check_fields("worker_prior", prior)
+    elif prior not in ("right", "uniform"):
+        raise ValueError(
+            f"worker_prior={prior!r}: expected 'right', 'uniform' or a "
+            "bayescrowd.models.access_path.Prior"
+        )
     if options.worker_parameters not in get_args(WorkerParameters):
         raise ValueError(
             f"worker_parameters={options.worker_parameters!r}: expected one of "

@@ -67,9 +67,13 @@ class BLeafs(Policy):
         sampler: how the posterior is drawn from: 'conjugate', exact Dirichlet rows for naive Bayes
             and warm Gibbs chains for the access path model; 'nuts', warm NUTS chains on the NumPyro
             model; or a `ModelSampler` with a NumPyro model of one's own.
-        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
-        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
-            workers.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         epsilon: half-width of the credible interval.
         delta: how far below 1 the credibility of a selected feature may be: a rule of the module
             `credibility_thresholds`, or a number for all features.

@@ -30,7 +30,15 @@ from jaxtyping import Bool, Float
 
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief
 from bayescrowd.budgeted.beliefs.noisy_shrinkage import NoisyShrunkBelief
-from bayescrowd.budgeted.beliefs.options import FirstBelief, Sampler, WorkerPrior
+from bayescrowd.budgeted.beliefs.options import (
+    MAJORITIES,
+    BeliefOptions,
+    FirstBelief,
+    Sampler,
+    WorkerPrior,
+    access_path_belief,
+    refuse_worker_options,
+)
 from bayescrowd.budgeted.beliefs.shrinkage import ImaginingBelief, ShrunkBelief
 from bayescrowd.budgeted.core import Core, Problem, least_asked
 from bayescrowd.budgeted.information_gain import extend, first_best, greedy
@@ -89,6 +97,11 @@ def expected_accuracy(
     return total.reshape(n_features, n_outcomes).sum(axis=1)
 
 
+def _majorities(space: FeatureSpace, options: BeliefOptions) -> ShrunkBelief:
+    refuse_worker_options(options, MAJORITIES)
+    return ShrunkBelief(space)
+
+
 class BudgetedSelection(Policy):
     """Look ahead: ask where answers would improve the final classifier most. The default.
 
@@ -110,9 +123,13 @@ class BudgetedSelection(Policy):
             same instance.
         sampler: 'conjugate'. Other samplers draw from other posteriors than this policy's, whose
             prior learns how much the classes differ (`shrinkage`) and is part of no NumPyro model.
-        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'.
-        worker_parameters: whose confusion matrices there are: one per feature, 'shared' by all
-            workers.
+        worker_prior: prior of the workers' confusion matrices, for the access path model: 'right'
+            favours right answers; 'uniform' is the paper's; or a `models.access_path.Prior`, of
+            which `right`, `wrong` and `pooling` are used.
+        worker_parameters: whose confusion matrices there are, for the access path model: one per
+            feature, 'shared' by all workers; or besides it, where `tell` names the workers, those
+            of workers with five or more labels of a feature, their 'own', partially pooled toward
+            the shared one.
         target: which class to ask about: 'any', the one with the fewest observations compared with
             its prior; or one drawn with the classes' 'prior' probabilities, as in the paper, for
             when instances cannot be chosen.
@@ -138,8 +155,10 @@ class BudgetedSelection(Policy):
     """
 
     _beliefs: ClassVar[Mapping[str, FirstBelief]] = {
-        "naive_bayes": lambda space, options: ShrunkBelief(space),
-        "access_path": lambda space, options: NoisyShrunkBelief(space, options.labels_per_query),
+        "naive_bayes": _majorities,
+        "access_path": lambda space, options: NoisyShrunkBelief(
+            space, access_path_belief(space, options)
+        ),
     }
 
     @validate_arguments

@@ -4,6 +4,7 @@
   parameters are drawn given the classes; `protocol` states what they consist of.
 * `classes`, `crowd_labels`: counts and log densities that several models share.
 * `access_path_sweep`: the one sweep of the access path model; `access_path_feature`: its chains for
-  a single feature whose classes are known.
+  a single feature whose classes are known; `access_path_workers`: these where some workers have
+  rows of their own.
 * `judgements`: the model of numeric judgements.
 """

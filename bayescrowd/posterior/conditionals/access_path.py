@@ -3,6 +3,10 @@
 The sweep is that of `access_path_sweep`. An unknown class is drawn given the tables with the values
 summed out (`access_path.label_log_joint`), so that the class and the values of an item are one draw
 given the tables. A known class is never drawn anew.
+
+Where the rows of groups are pooled (`access_path.Prior.pooling`), the shared rows are drawn with
+the other groups' rows integrated out (`shared_concentration`); a group's rows given the shared ones
+are Dirichlets of ``pooling`` times these plus its labels.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_sweep import Tables, sweep
+from bayescrowd.posterior.conditionals.access_path_workers import shared_concentration
 from bayescrowd.posterior.conditionals.classes import class_counts, known_classes
 from bayescrowd.posterior.conditionals.protocol import Conditionals
 
@@ -81,14 +86,30 @@ def _draw_params(
     """Draw the values given classes and parameters, then the parameters given all of them."""
     key_value, key_rows = jax.random.split(rng_key)
     n_classes, n_groups = len(params.prevalence), params.confusion.shape[1]
+    before = _prior_concentrations(prior, n_groups=n_groups, n_classes=n_classes, n_values=n_values)
+    if prior.pooling is not None:
+        before = before._replace(confusion=before.confusion.at[:, 1:].set(0.0))
     rows = sweep(
-        params,
-        TableReadings(truth, observations),
-        _prior_concentrations(prior, n_groups=n_groups, n_classes=n_classes, n_values=n_values),
-        partial(draw_categories, key_value),
+        params, TableReadings(truth, observations), before, partial(draw_categories, key_value)
     )
     prevalence = prior.prevalence + class_counts(truth, n_classes)
-    return access_path.Params(*dirichlet_tables(key_rows, [prevalence, *rows]))
+    if prior.pooling is None:
+        return access_path.Params(*dirichlet_tables(key_rows, [prevalence, *rows]))
+    key_tables, key_own = jax.random.split(jax.random.fold_in(key_rows, 1))
+    by_group = jnp.moveaxis(rows.confusion, 1, 0)
+    shared = shared_concentration(
+        key_tables,
+        by_group[0],
+        by_group[1:],
+        jnp.asarray(prior.pooling) * params.confusion[:, 0],
+        n_labels=len(observations.label),
+    )
+    prevalence, conditional, shared = dirichlet_tables(
+        key_rows, [prevalence, rows.conditional, shared]
+    )
+    (own,) = dirichlet_tables(key_own, [prior.pooling * shared[None] + by_group[1:]])
+    confusion = jnp.moveaxis(jnp.concatenate([shared[None], own]), 0, 1)
+    return access_path.Params(prevalence, conditional, confusion)
 
 
 CONDITIONALS = Conditionals(_first_params, _draw_params, access_path.label_log_joint, known_classes)

@@ -29,7 +29,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.draws.dirichlet import dirichlet_tables
-from bayescrowd.draws.uniforms import draw_uniforms
+from bayescrowd.draws.restaurant_tables import table_counts
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.models.hierarchical_dawid_skene import (
     Params,
@@ -45,7 +45,7 @@ from bayescrowd.posterior.conditionals.crowd_labels import (
 )
 from bayescrowd.posterior.conditionals.protocol import Conditionals
 
-__all__ = ["CONDITIONALS", "slice_step", "table_counts"]
+__all__ = ["CONDITIONALS", "slice_step"]
 
 SLICE_WIDTH = 1.0
 """First guess of a slice's width, in log pseudo-labels: two or three posterior deviations."""
@@ -159,27 +159,6 @@ def slice_step(
         return _Search(n_rounds + 1, phase, probe, height, lower, upper)
 
     return jax.lax.while_loop(lambda search: (search.phase < _FOUND).any(), look, first).probe
-
-
-def table_counts(
-    rng_key: PRNGKeyArray,
-    counts: Float[Array, "worker cls cls"],
-    concentration: Float[Array, "cls cls"],
-    *,
-    n_labels: int,
-) -> Float[Array, "cls cls"]:
-    """Tables of the Chinese restaurants of each [true, observed], summed over workers.
-
-    A label is a customer. It does not matter which of a cell's labels is its i-th, so labels are
-    assigned to the cells in order.
-    """
-    n_cells = concentration.size
-    sizes = counts.reshape(-1, n_cells).astype(int).ravel()
-    cell = jnp.repeat(jnp.arange(len(sizes)), sizes, total_repeat_length=n_labels)
-    rank = jnp.arange(n_labels) - (jnp.cumsum(sizes) - sizes)[cell]
-    a = concentration.ravel()[cell % n_cells]
-    opens = draw_uniforms(rng_key, (n_labels,)) * (a + rank) < a
-    return jnp.zeros(n_cells).at[cell % n_cells].add(opens).reshape(concentration.shape)
 
 
 def _draw_strength(

@@ -4,7 +4,6 @@ Four tasks, three workers, eight labels, two classes. Given the classes, a class
 strength are two numbers, integrated on a grid; the 16 assignments of classes are enumerated.
 """
 
-from functools import partial
 from itertools import product
 
 import arviz as az
@@ -21,7 +20,7 @@ from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.models.hierarchical_dawid_skene import Prior
 from bayescrowd.posterior import gibbs
 from bayescrowd.posterior.conditionals.crowd_labels import vote_shares
-from bayescrowd.posterior.conditionals.hierarchical_dawid_skene import slice_step, table_counts
+from bayescrowd.posterior.conditionals.hierarchical_dawid_skene import slice_step
 from bayescrowd.posterior.container import group_of
 
 ITEM = np.array([0, 0, 0, 1, 1, 2, 3, 3])
@@ -61,23 +60,6 @@ def test_slices_of_known_densities():
     # successive draws of a slice sampler are nearly independent after seven steps
     assert stats.kstest(draws[:, 0], stats.norm(2, 0.1).cdf).pvalue > 1e-3
     assert stats.kstest(np.exp(draws[:, 1]), stats.gamma(3).cdf).pvalue > 1e-3
-
-
-def test_tables_of_restaurants():
-    # E t = sum of a / (a + i) over a cell's labels, i = 0, 1, ...; variances of Bernoullis
-    counts = np.array([[[3.0, 0.0], [1.0, 5.0]], [[2.0, 0.0], [0.0, 0.0]]])
-    concentration = np.array([[0.7, 4.0], [2.0, 1.5]])
-    draw = jax.jit(jax.vmap(partial(table_counts, n_labels=11), in_axes=(0, None, None)))
-    n = 4_000
-    drawn = draw(jax.random.split(jax.random.key(1), n), *map(jnp.asarray, (counts, concentration)))
-    mean, variance = np.zeros((2, 2)), np.zeros((2, 2))
-    for worker, true, observed in product(range(2), repeat=3):
-        a = float(concentration[true, observed])
-        share = a / (a + np.arange(counts[worker, true, observed]))
-        mean[true, observed] += share.sum()
-        variance[true, observed] += (share * (1 - share)).sum()
-    gap = np.abs(np.asarray(drawn).mean(axis=0) - mean)
-    assert (gap <= N_ERRORS * np.sqrt(variance / n) + 1e-6).all()
 
 
 # The whole posterior
