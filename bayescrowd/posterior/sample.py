@@ -339,6 +339,11 @@ def _find_model(model: Any) -> ModuleType:
         found: ModuleType = getattr(models, model)
     else:
         missing = [name for name in _NAMES if not hasattr(model, name)]
+        if missing == list(_NAMES) and not isinstance(model, ModuleType):
+            raise TypeError(
+                f"`model` is {model!r:.60}; expected a module of `bayescrowd.models` or its name, "
+                "or an object with the same names"
+            )
         if missing:
             shown = model.__name__ if isinstance(model, ModuleType) else f"{model!r:.60}"
             raise TypeError(

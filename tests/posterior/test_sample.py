@@ -119,7 +119,7 @@ def test_gibbs_is_the_default_where_there_is_one(name, monkeypatch):
     class Asked(Exception):
         """Carries the method."""
 
-    def ask(model, method, *_):
+    def ask(model, method, **_):
         assert model is getattr(bc.models, name)
         raise Asked(method)
 

@@ -125,6 +125,7 @@ def test_a_module_of_the_user_is_sampled_exactly(tmp_path, bring, method):
     assert group_of(post, "posterior_predictive")["label"].shape == (2, 2, 6)
 
 
+@pytest.mark.filterwarnings("ignore:the crowd is hardly", "ignore:label switching")
 def test_an_object_serves_as_well_as_a_module():
     attributes = {name: getattr(one_coin, name) for name in NAMES}
     asked = type(
