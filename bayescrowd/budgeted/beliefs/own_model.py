@@ -105,8 +105,9 @@ class ModelSampler:
         ('x',)
     """
 
-    model: Callable[..., Any]
-    channels: Callable[[dict[str, Array]], Array] | None = None
+    # functions, which `__post_init__` checks, with a message of its own
+    model: Any
+    channels: Any = None
 
     def __post_init__(self) -> None:
         for name, needed in (("model", True), ("channels", False)):
