@@ -41,6 +41,9 @@ with five workers who are right and five who answer at random, own rows lower an
 .043 +- .005; with ten who are wrong in 30 %, they raise one of .20 by .003 +- .002. With 16
 pseudo-labels it is .027 less and .002 more."""
 
+N_TABLES = 4
+"""Number of tables drawn from each chain to read labels of workers with their own rows."""
+
 FEWEST_GROUPS, GROUP_GROWTH = 4, 4
 """Number of workers with own rows that there is room for at first, and the factor of growth."""
 
