@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.text import quantity
 from bayescrowd.data.vocabulary import comma_list, plain
 
-__all__ = ["Classifier"]
+__all__ = ["Classifier", "slots_of_values"]
 
 
 class Classifier:
@@ -220,3 +220,16 @@ def _ordered_labels(cell: Any) -> list[Any]:
 
 def _has_several(cell: Any) -> bool:
     return isinstance(cell, list | tuple | set | np.ndarray)
+
+
+def slots_of_values(seen: Sequence[int], n_values: int) -> Int[np.ndarray, " value"]:
+    """Slot of each value of a feature; values never seen take the slots that are left.
+
+    Examples:
+        >>> slots_of_values((2, 0), 4)
+        array([1, 2, 0, 3])
+    """
+    unseen = [value for value in range(n_values) if value not in seen]
+    slots = np.empty(n_values, dtype=np.int64)
+    slots[[*seen, *unseen]] = np.arange(n_values)
+    return slots

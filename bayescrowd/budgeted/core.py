@@ -180,6 +180,26 @@ class Core(ABC):
             state = self._observe(state, query)
         return self.after_withdrawal(state, query)
 
+    def check_recorded(self, state: State, query: Query, number: int) -> None:
+        """Raise a ValueError unless a recorded question can be asked in this state.
+
+        Args:
+            state: the state before the question.
+            query: the question, which the policy itself would not ask.
+            number: number of its event, for the message.
+        """
+        problem = self.problem
+        expected = query._replace(n_labels=problem.labels_per_query, id=state.book.n_asked + 1)
+        is_known = (
+            query.feature in problem.feature_positions and query.target in problem.class_positions
+        )
+        if not is_known or query != expected:
+            raise ValueError(
+                f"event {number}: {query} is not a question of this policy; expected query "
+                f"{expected.id}, about {expected.n_labels} labels, with a feature and a class of "
+                "its space"
+            )
+
     # -- what a policy states ----------------------------------------------------------------
 
     @abstractmethod

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
 
 from bayescrowd.budgeted.beliefs.credibility import Measure
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
@@ -31,17 +30,20 @@ from bayescrowd.budgeted.beliefs.options import (
     Sampler,
     WorkerPrior,
     check_options,
+    fewest_labels,
+    model_prior,
 )
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler
-from bayescrowd.budgeted.classifier import Classifier
+from bayescrowd.budgeted.classifier import Classifier, slots_of_values
 from bayescrowd.budgeted.core import Core, Problem
+from bayescrowd.budgeted.purchases import Purchases
 from bayescrowd.budgeted.query_book import Event, Query
 from bayescrowd.budgeted.query_log import QueryLog
 from bayescrowd.budgeted.result import BudgetResult, history_table, spending_table
-from bayescrowd.budgeted.space import FeatureSpace
+from bayescrowd.budgeted.space import FeatureSpace, sorted_positions
 from bayescrowd.budgeted.state import Ask, Decision, Position, State, Stop
 from bayescrowd.checks.parameters import Count, NonNegative, Positive, Seed, validate_arguments
-from bayescrowd.data.vocabulary import natural_key, plain
+from bayescrowd.data.vocabulary import comma_list
 
 __all__ = ["BudgetResult", "ModelName", "Policy"]
 
@@ -134,10 +136,10 @@ class Policy(ABC):
         self.worker_parameters = worker_parameters
         self.seed = seed
         rng = np.random.default_rng(seed)
-        features = rng.permutation(_sorted_positions(space.names)).tolist()
+        features = rng.permutation(sorted_positions(space.names)).tolist()
         own_space = space
         if not isinstance(sampler, ModelSampler):
-            own_space = space.take(features, _sorted_positions(space.classes))
+            own_space = space.take(features, sorted_positions(space.classes))
         problem = Problem(own_space, budget, n_features, labels_per_query)
         self._core = self._make_core(problem)
         belief = self._beliefs[model](own_space, options)
@@ -272,24 +274,8 @@ class Policy(ABC):
                 "other arguments, or was another release of NumPy used?"
             )
         if own != query:
-            self._check_recorded(query, number)
+            self._core.check_recorded(self._state, query, number)
         self._record_question(query)
-
-    def _check_recorded(self, query: Query, number: int) -> None:
-        """Raise unless a question that this policy would not ask can still be asked."""
-        problem = self._core.problem
-        expected = query._replace(
-            n_labels=problem.labels_per_query, id=self._state.book.n_asked + 1
-        )
-        is_known = (
-            query.feature in problem.feature_positions and query.target in problem.class_positions
-        )
-        if not is_known or query != expected:
-            raise ValueError(
-                f"event {number}: {query} is not a question of this policy; expected query "
-                f"{expected.id}, about {expected.n_labels} labels, with a feature and a class of "
-                "its space"
-            )
 
     def _record_question(self, query: Query) -> None:
         followed = self._core.follow(self._state, self._decide())
@@ -355,8 +341,10 @@ class Policy(ABC):
         """
         selected = self._core.select(self._state)
         names = self._core.problem.feature_names
-        return BudgetResult(
-            selected=tuple(names[f] for f in selected),
+        chosen = tuple(names[f] for f in selected)
+        return BudgetResult.of(
+            self._purchases(chosen),
+            selected=chosen,
             classifier=self._make_classifier(selected, estimate),
             spending=spending_table(
                 self._state.book, self._core.problem.label_costs, names, selected
@@ -364,6 +352,57 @@ class Policy(ABC):
             history=history_table(self.events, self.space.costs),
             spent=self.spent,
             left=self.left,
+            stopped=self.stopped or "not finished",
+        )
+
+    @validate_arguments
+    def posterior(
+        self,
+        *,
+        chains: Count = 4,
+        draws: Count = 1000,
+        warmup: Count | None = None,
+        method: Literal["gibbs", "nuts"] | None = None,
+        seed: Seed = 0,
+        progress: bool = True,
+    ) -> Any:
+        """Draws of the NumPyro model given what was bought so far, as `sample_posterior` has them.
+
+        The model is that of the policy's `model`, or the user's own; all features and values of the
+        space are there, those never bought or seen included. A task is a query that has been
+        learned from, by its id. `prevalence` are the classes' probabilities as the space knows
+        them; log-likelihoods and predictions are of labels given the class. The policy's arguments
+        and what it has done are attributes.
+
+        Args:
+            chains: number of chains.
+            draws: draws per chain.
+            warmup: draws per chain to discard first; by default those of `sample_posterior`.
+            method: 'gibbs' or 'nuts'; by default Gibbs sampling, and NUTS for a model of one's own.
+            seed: seed of all random numbers.
+            progress: whether to show a progress bar on a terminal.
+
+        Returns:
+            ArviZ's container; see `sample_posterior`. For a model of one's own it has the model's
+            sites as they are and the `channel`, P(outcome | class), or P(label | class) where the
+            model states tables.
+        """
+        return self.result().posterior(
+            chains=chains, draws=draws, warmup=warmup, method=method, seed=seed, progress=progress
+        )
+
+    def _purchases(self, selected: Sequence[Hashable]) -> Purchases:
+        arguments = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        options = BeliefOptions(*(arguments[name] for name in BeliefOptions._fields))
+        return Purchases.of(
+            arguments,
+            self.events,
+            prior=model_prior(self.model, self.space, options),
+            fewest_labels=fewest_labels(options),
+            policy=type(self).__name__,
+            spent=self.spent,
+            left=self.left,
+            selected=comma_list(selected, most=self.n_features),
             stopped=self.stopped or "not finished",
         )
 
@@ -402,21 +441,9 @@ class Policy(ABC):
                 f"estimate={estimate!r}: expected one of {', '.join(get_args(PointEstimate))}"
             )
         names, belief = self._core.problem.feature_names, self._state.belief
-        readers = {names[f]: belief.reader(f, self._value_slots(f), estimate) for f in selected}
+        slots, n_values = self._state.slots, self._core.problem.space.n_values
+        readers = {
+            names[f]: belief.reader(f, slots_of_values(slots[f], n_values[f]), estimate)
+            for f in selected
+        }
         return Classifier(self._core.problem.space, readers, self._state.workers)
-
-    def _value_slots(self, feature: int) -> Int[np.ndarray, " value"]:
-        """Slot of each value; those never seen take the slots that are left."""
-        seen = self._state.slots[feature]
-        n_values = self._core.problem.space.n_values[feature]
-        unseen = [value for value in range(n_values) if value not in seen]
-        slots = np.empty(n_values, dtype=np.int64)
-        slots[[*seen, *unseen]] = np.arange(n_values)
-        return slots
-
-
-def _sorted_positions(names: Sequence[Hashable]) -> list[int]:
-    try:
-        return sorted(range(len(names)), key=lambda i: natural_key(plain(names[i])))
-    except TypeError:  # names of types that do not compare
-        return sorted(range(len(names)), key=lambda i: repr(names[i]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,18 +24,11 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
-from bayescrowd.budgeted.beliefs.options import BeliefOptions, model_prior
-from bayescrowd.budgeted.beliefs.own_model import ModelSampler
-from bayescrowd.budgeted.beliefs.worker_rows import FEWEST_LABELS
 from bayescrowd.budgeted.query_book import Event
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path, naive_bayes
-from bayescrowd.posterior.feature_data import SHARED, FeatureData
 
-__all__ = ["PosteriorMethod", "Purchase", "Purchases", "purchases_of"]
-
-PosteriorMethod = Literal["gibbs", "nuts"]
-"""How the posterior is drawn from."""
+__all__ = ["Purchase", "Purchases", "purchases_of", "settings_of"]
 
 
 class Purchase(NamedTuple):
@@ -60,49 +53,57 @@ class Purchases:
     Args:
         space: the user's space.
         model: name of the model.
-        options: what was chosen about the belief.
+        sampler: the policy's sampler.
+        prior: prior of the model.
+        fewest_labels: number of labels of a feature with which a worker has rows of their own; None
+            if all workers share theirs.
         bought: the observations, in the order in which they were learned from.
         settings: the policy's arguments and state, by name, for the container's attributes.
     """
 
     space: FeatureSpace
     model: str
-    options: BeliefOptions
+    sampler: Any
+    prior: naive_bayes.Prior | access_path.Prior
+    fewest_labels: int | None
     bought: tuple[Purchase, ...]
     settings: Mapping[str, str | float | int]
 
-    def posterior(
-        self,
+    @classmethod
+    def of(
+        cls,
+        arguments: Mapping[str, Any],
+        events: Iterable[Event],
         *,
-        chains: int,
-        draws: int,
-        warmup: int | None,
-        method: PosteriorMethod | None,
-        seed: int,
-        progress: bool,
-    ) -> Any:
-        """Draws of the model given the purchases; see `Policy.posterior`."""
-        # ArviZ and the samplers take a second to load
-        from bayescrowd.budgeted.purchase_draws import draws_of_model, draws_of_own_model
+        prior: naive_bayes.Prior | access_path.Prior,
+        fewest_labels: int | None,
+        **course: str | float,
+    ) -> Purchases:
+        """The purchases of a policy.
 
-        if not self.bought:
-            raise ValueError("nothing has been learned yet: no query has all its answers")
-        options = {"chains": chains, "draws": draws, "warmup": warmup, "seed": seed}
-        if isinstance(self.options.sampler, ModelSampler):
-            if method == "gibbs":
-                raise ValueError("method='gibbs': a model of your own is drawn from by 'nuts'")
-            return draws_of_own_model(self, progress=progress, **options)
-        return draws_of_model(self, method=method, progress=progress, **options)
+        Args:
+            arguments: the policy's arguments, by name.
+            events: the policy's events.
+            prior: prior of the model.
+            fewest_labels: number of labels of a feature with which a worker has rows of their own.
+            course: what has become of the policy so far, by name.
+        """
+        space = arguments["space"]
+        settings = {name: value for name, value in arguments.items() if name != "space"}
+        return cls(
+            space=space,
+            model=arguments["model"],
+            sampler=arguments["sampler"],
+            prior=prior,
+            fewest_labels=fewest_labels,
+            bought=purchases_of(events, space),
+            settings=settings_of(settings | course),
+        )
 
     @property
     def target(self) -> Int[np.ndarray, " task"]:
         """Class of each observation."""
         return np.array([one.cls for one in self.bought])
-
-    @property
-    def prior(self) -> naive_bayes.Prior | access_path.Prior:
-        """Prior of the model."""
-        return model_prior(self.model, self.space, self.options)
 
     @property
     def is_noisy(self) -> bool:
@@ -122,11 +123,16 @@ class Purchases:
         n_values = self.space.n_values[one.feature]
         return (int(first_majority(np.array([one.labels]), n_values)[0].argmax()),)
 
-    def coded(self) -> FeatureData:
+    def coded(self) -> Any:
         """The observations and the names of everything, as the models of features take them.
 
         All features and values of the space are there, those never bought or seen included.
+
+        Returns:
+            `bayescrowd.posterior.feature_data.FeatureData`.
         """
+        from bayescrowd.posterior.feature_data import FeatureData
+
         labels = [self.read(one) for one in self.bought]
         sizes = [len(said) for said in labels]
         reading = np.repeat(np.arange(len(labels)), sizes)
@@ -134,14 +140,14 @@ class Purchases:
         feature = np.array([one.feature for one in self.bought])
         item = np.arange(len(self.bought))
         observations: naive_bayes.Observations | access_path.Observations
-        groups: list[Hashable] = []
+        groups = pd.Index([])
         if self.is_noisy:
             group, groups = self._groups(feature[reading])
-            parts = (self.target, item, feature, reading, group, value)
-            observations = access_path.Observations(*map(jnp.asarray, parts))
+            noisy = (self.target, item, feature, reading, group, value)
+            observations = access_path.Observations(*map(jnp.asarray, noisy))
         else:
-            parts = (self.target, item, feature, value)
-            observations = naive_bayes.Observations(*map(jnp.asarray, parts))
+            exact = (self.target, item, feature, value)
+            observations = naive_bayes.Observations(*map(jnp.asarray, exact))
         space = self.space
         return FeatureData(
             observations=observations,
@@ -149,31 +155,11 @@ class Purchases:
             classes=pd.Index(space.classes),
             features=pd.Index(space.names),
             values=tuple(pd.Index(values) for values in space.features.values()),
-            groups=pd.Index(groups),
+            groups=groups,
             task_code=reading,
             feature_code=feature[reading],
             worker_code=self._worker_codes(sizes),
         )
-
-    def _groups(
-        self, feature: Int[np.ndarray, " judgement"]
-    ) -> tuple[Int[np.ndarray, " judgement"], list[Hashable]]:
-        """Group of the worker who gave each label, and the groups' names.
-
-        As in the belief (`worker_rows`), a worker with enough labels of a feature has a group of
-        their own for it, if the policy's workers have parameters of their own.
-        """
-        given = [worker for one in self.bought for worker in one.workers]
-        names: list[Hashable] = [SHARED]
-        if self.options.worker_parameters != "own":
-            return np.zeros(len(given), dtype=np.int64), names
-        pairs = list(zip(feature.tolist(), given, strict=True))
-        n_given = Counter(pairs)
-        is_own = [pair[1] is not None and n_given[pair] >= FEWEST_LABELS for pair in pairs]
-        names += dict.fromkeys(worker for worker, own in zip(given, is_own, strict=True) if own)
-        group = {name: number for number, name in enumerate(names)}
-        codes = [group[w] if own else 0 for w, own in zip(given, is_own, strict=True)]
-        return np.array(codes), names
 
     def _worker_codes(self, sizes: list[int]) -> Int[np.ndarray, " judgement"]:
         """Number of the worker who gave each label, in order of appearance; 0 if none is told."""
@@ -182,6 +168,22 @@ class Purchases:
         codes: dict[Hashable | None, int] = {}
         given = [worker for one in self.bought for worker in one.workers]
         return np.array([codes.setdefault(worker, len(codes)) for worker in given])
+
+    def _groups(
+        self, feature: Int[np.ndarray, " judgement"]
+    ) -> tuple[Int[np.ndarray, " judgement"], pd.Index]:
+        """Whose confusion matrix each label comes from: the shared one, or its worker's own."""
+        given = [worker for one in self.bought for worker in one.workers]
+        labels = list(zip(feature.tolist(), given, strict=True))
+        n_labels = Counter(labels)
+        own: dict[Hashable, int] = {}
+        group = np.zeros(len(labels), dtype=np.int64)
+        for place, (f, worker) in enumerate(labels):
+            if self.fewest_labels is None or worker is None:
+                continue
+            if n_labels[f, worker] >= self.fewest_labels:
+                group[place] = own.setdefault(worker, 1 + len(own))
+        return group, pd.Index(["all", *own], dtype=object)
 
 
 def purchases_of(events: Iterable[Event], space: FeatureSpace) -> tuple[Purchase, ...]:
@@ -202,3 +204,14 @@ def purchases_of(events: Iterable[Event], space: FeatureSpace) -> tuple[Purchase
             place = (features[query.feature], classes[query.target])
             bought.append(Purchase(query.id, *place, codes, names))
     return tuple(bought)
+
+
+def settings_of(values: Mapping[str, Any]) -> dict[str, str | float | int]:
+    """Values as attributes that a NetCDF file can hold."""
+    found: dict[str, str | float | int] = {}
+    for name, value in values.items():
+        if isinstance(value, bool):
+            found[name] = int(value)
+        else:
+            found[name] = value if isinstance(value, str | int | float) else str(value)
+    return found

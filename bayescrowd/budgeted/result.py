@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from bayescrowd.budgeted.classifier import Classifier
+from bayescrowd.budgeted.purchases import Purchases
 from bayescrowd.budgeted.query_book import Event, QueryBook
+from bayescrowd.checks.parameters import Count, Seed, validate_arguments
 
 __all__ = ["BudgetResult", "history_table", "spending_table"]
 
 
-class BudgetResult(NamedTuple):
-    """What a policy has learned."""
-
+class _Fields(NamedTuple):
     selected: tuple[Hashable, ...]
     """The K features to use, in the order in which they were chosen."""
     classifier: Classifier
@@ -33,6 +33,45 @@ class BudgetResult(NamedTuple):
     """Budget not spent."""
     stopped: str
     """Why no more is asked; 'not finished' while there is more to ask."""
+
+
+class BudgetResult(_Fields):
+    """What a policy has learned: a named tuple that also has the posterior behind it."""
+
+    purchases: Purchases
+    """What was bought, and under which model the policy learned from it."""
+
+    @classmethod
+    def of(cls, purchases: Purchases, **fields: Any) -> BudgetResult:
+        """A result with what `posterior` needs."""
+        result = cls(**fields)
+        result.purchases = purchases
+        return result
+
+    @validate_arguments
+    def posterior(
+        self,
+        *,
+        chains: Count = 4,
+        draws: Count = 1000,
+        warmup: Count | None = None,
+        method: Literal["gibbs", "nuts"] | None = None,
+        seed: Seed = 0,
+        progress: bool = True,
+    ) -> Any:
+        """Draws of the NumPyro model given what was bought; see `Policy.posterior`."""
+        # ArviZ and the samplers take a second to load
+        from bayescrowd.budgeted.purchase_draws import posterior_of
+
+        return posterior_of(
+            self.purchases,
+            chains=chains,
+            draws=draws,
+            warmup=warmup,
+            method=method,
+            seed=seed,
+            progress=progress,
+        )
 
 
 def spending_table(

@@ -31,9 +31,9 @@ from bayescrowd.data.columns import (
 )
 from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.data.text import quantity
-from bayescrowd.data.vocabulary import Where, comma_list, plain
+from bayescrowd.data.vocabulary import Where, comma_list, natural_key, plain
 
-__all__ = ["CodedTable", "FeatureSpace", "features_and_target"]
+__all__ = ["CodedTable", "FeatureSpace", "features_and_target", "sorted_positions"]
 
 MOST_NUMBERS = 10
 """A numeric column with more distinct numbers than this is cut into intervals."""
@@ -327,6 +327,14 @@ class FeatureSpace:
             f"FeatureSpace({self.n_classes} classes, {len(self.features)} features of "
             f"{values} values{left_out})"
         )
+
+
+def sorted_positions(names: Sequence[Hashable]) -> list[int]:
+    """Positions of the names in the order of the names."""
+    try:
+        return sorted(range(len(names)), key=lambda i: natural_key(plain(names[i])))
+    except TypeError:  # names of types that do not compare
+        return sorted(range(len(names)), key=lambda i: repr(names[i]))
 
 
 def features_and_target(

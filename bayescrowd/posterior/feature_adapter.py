@@ -201,9 +201,11 @@ class FeatureProblem(NamedTuple):
         return dataset
 
     def _class_alignment(self, recording: Recording) -> tuple[Alignment, list[str]]:
-        if (np.asarray(self.data.target) >= 0).any():
+        is_known = np.asarray(self.data.target) >= 0
+        if is_known.any():
             alignment = align_chains(recording.agreement, can_rename=False)
-            return alignment, complaints(alignment)
+            # where every class is known, none is left to be determined
+            return alignment, [] if is_known.all() else complaints(alignment)
         first = recording.label_mean[0]
         shared = np.einsum("cik,il->ckl", recording.label_mean, first)[:, None]
         alignment = align_chains(shared, can_rename=True)

@@ -11,7 +11,7 @@ from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
 from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
-from bayescrowd.budgeted.beliefs.worker_rows import POOLING
+from bayescrowd.budgeted.beliefs.worker_rows import FEWEST_LABELS, POOLING
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import check_fields
 from bayescrowd.models import access_path, naive_bayes
@@ -27,6 +27,7 @@ __all__ = [
     "WorkerPrior",
     "access_path_belief",
     "check_options",
+    "fewest_labels",
     "model_prior",
     "refuse_worker_options",
 ]
@@ -81,7 +82,7 @@ FirstBelief = Callable[[FeatureSpace, BeliefOptions], Belief]
 def model_prior(
     model: str, space: FeatureSpace, options: BeliefOptions
 ) -> naive_bayes.Prior | access_path.Prior:
-    """The prior of a NumPyro model under which a belief is formed."""
+    """The prior of the NumPyro model whose posterior a belief is."""
     if model == "naive_bayes":
         return naive_bayes.Prior(conditional=space.strength)
     return access_path_prior(space, options)
@@ -95,6 +96,11 @@ def access_path_prior(space: FeatureSpace, options: BeliefOptions) -> access_pat
     pooling = POOLING if chosen.pooling is None else chosen.pooling
     has_own_rows = options.worker_parameters == "own"
     return chosen._replace(conditional=space.strength, pooling=pooling if has_own_rows else None)
+
+
+def fewest_labels(options: BeliefOptions) -> int | None:
+    """Number of labels of a feature with which a worker has rows of their own, if any has."""
+    return FEWEST_LABELS if options.worker_parameters == "own" else None
 
 
 def _first_naive_bayes(space: FeatureSpace, options: BeliefOptions) -> Belief:
