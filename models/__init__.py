@@ -2,6 +2,10 @@
 
 Each module holds one model under the same names: ``Prior``, ``Params``, ``model``,
 ``label_log_joint``, ``label_posterior``, ``simulate`` and ``FACTS``, what it states about itself.
+A model states its data as the observed site ``labels``, hidden classes summed out; with labels of
+None, `numpyro.infer.Predictive` draws them (see `models/_summed_out.py`). Fields of a ``Prior`` may
+be arrays where the model says so.
+
 The folder is the import package ``bayescrowd.models``. Every module without a leading underscore is
 a model and is found by itself; the lines below ``TYPE_CHECKING`` are for type checkers, which
 cannot look into folders. Models load on first use, and `catalogue` lists their facts without

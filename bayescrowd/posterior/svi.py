@@ -247,7 +247,9 @@ def deal(rng_key: PRNGKeyArray, labels: Labels, *, n_items: int, batch_size: int
         first = np.cumsum(n_labels[group]) - n_labels[group]
         rows = (ends[group] - first)[place] + np.arange(len(place))
         codes[:, batch, : len(place)] = place, worker[rows], label[rows]
-    coded = Labels(*map(jnp.asarray, codes), gold=None if gold is None else jnp.asarray(gold))
+    known = None if gold is None else jnp.asarray(gold)
+    at, worker_of, label_of = (jnp.asarray(codes[field]) for field in range(3))
+    coded = Labels(at, worker_of, label_of, known)
     return Batches(item=jnp.asarray(dealt), labels=coded)
 
 

@@ -34,6 +34,8 @@ CASES = [
 ]
 LENGTHS = {"gibbs": {"draws": 4000}, "nuts": {"draws": 1000, "warmup": 500}}
 
+DEFAULTS = {dawid_skene: dawid_skene.Prior(), one_coin: one_coin.Prior()}
+
 N_ERRORS = 4.0
 """Monte-Carlo standard errors allowed; 20 quantities leave the band once in 800 keys."""
 
@@ -54,31 +56,34 @@ def mean_row(counts, concentration):
     return row / row.sum()
 
 
-def dawid_skene_terms():
+def dawid_skene_terms(prior=DEFAULTS[dawid_skene]):
     """Log weight, assignment and parameter means of each term."""
-    prior = dawid_skene.Prior()
     right, wrong = prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4
-    rows = np.where(np.eye(2, dtype=bool), right, wrong)
+    rows = np.tile(np.where(np.eye(2, dtype=bool), right, wrong), (N_WORKERS, 1, 1))
+    if prior.confusion is not None:
+        rows = prior.confusion
     for truth in map(np.array, product(range(2), repeat=N_ITEMS)):
         counts = np.zeros((N_WORKERS, 2, 2))
         np.add.at(counts, (WORKER, truth[ITEM], LABEL), 1)
         weight, prevalence = prevalence_term(truth, prior)
         weight += sum(
-            log_dirichlet_multinomial(counts[k, j], rows[j]) for k in range(3) for j in range(2)
+            log_dirichlet_multinomial(counts[k, j], rows[k, j]) for k in range(3) for j in range(2)
         )
-        confusion = [[mean_row(counts[k, j], rows[j]) for j in range(2)] for k in range(3)]
+        confusion = [[mean_row(counts[k, j], rows[k, j]) for j in range(2)] for k in range(3)]
         yield weight, truth, {"prevalence": prevalence, "confusion": np.array(confusion)}
 
 
-def one_coin_terms():
-    prior = one_coin.Prior()
-    coin = np.array([prior.n_pseudo_labels * prior.accuracy, prior.n_pseudo_labels * 0.4])
+def one_coin_terms(prior=DEFAULTS[one_coin]):
+    n, a = np.broadcast_arrays(prior.n_pseudo_labels, prior.accuracy, np.zeros(N_WORKERS))[:2]
+    coins = np.stack([n * a, n * (1 - a)], axis=1)
     for truth in map(np.array, product(range(2), repeat=N_ITEMS)):
         counts = np.zeros((N_WORKERS, 2))
         np.add.at(counts, (WORKER, (truth[ITEM] != LABEL).astype(int)), 1)
         weight, prevalence = prevalence_term(truth, prior)
-        weight += sum(log_dirichlet_multinomial(row, coin) for row in counts)
-        accuracy = np.array([mean_row(row, coin)[0] for row in counts])
+        weight += sum(map(log_dirichlet_multinomial, counts, coins))
+        accuracy = np.array(
+            [mean_row(row, coin)[0] for row, coin in zip(counts, coins, strict=True)]
+        )
         yield weight, truth, {"prevalence": prevalence, "accuracy": accuracy}
 
 
@@ -114,9 +119,9 @@ def prevalence_term(truth, prior):
 TERMS = {dawid_skene: dawid_skene_terms, one_coin: one_coin_terms, mace: mace_terms}
 
 
-def exact_posterior(model):
+def exact_posterior(model, **prior):
     """Exact label probabilities [item, cls] and posterior means of the parameters."""
-    weights, truths, means = zip(*TERMS[model](), strict=True)
+    weights, truths, means = zip(*TERMS[model](**prior), strict=True)
     share = np.exp(np.array(weights) - logsumexp(weights))
     probas = np.einsum("t,tik->ik", share, np.eye(2)[np.array(truths)])
     names = means[0]
@@ -220,3 +225,64 @@ def test_control_the_posterior_of_another_prior_is_told_apart(posterior):
     probas, _ = exact_posterior(one_coin)
     with pytest.raises(AssertionError, match="ordered"):
         assert_means(draws, probas)
+
+
+# Priors of arrays
+
+
+OWN_PRIORS = {
+    dawid_skene: dawid_skene.Prior(
+        prevalence=np.array([4.0, 1.5]),
+        confusion=np.array(
+            [[[5.0, 1.0], [2.0, 3.0]], [[1.5, 1.0], [1.0, 6.0]], [[9.0, 4.0], [0.5, 1.0]]]
+        ),
+    ),
+    one_coin: one_coin.Prior(
+        prevalence=np.array([4.0, 1.5]),
+        n_pseudo_labels=np.array([3.0, 12.0, 8.0]),
+        accuracy=np.array([0.6, 0.9, 0.45]),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (dawid_skene, "gibbs"),
+        (one_coin, "gibbs"),
+        pytest.param(dawid_skene, "nuts", marks=pytest.mark.slow),
+        pytest.param(one_coin, "nuts", marks=pytest.mark.slow),
+    ],
+)
+def test_priors_of_workers_and_classes_have_the_enumerated_posterior(model, method):
+    prior = OWN_PRIORS[model]
+    options = {"seed": 3, "prior": prior, "predictive": False, **LENGTHS[method]}
+    post = bc.sample_posterior(model, ANN, method, **options)
+    probas, means = exact_posterior(model, prior=prior)
+    assert_means(label_draws(model, post), probas)
+    group = group_of(post, "posterior")
+    for name, expected in means.items():
+        assert_means(group[name].to_numpy().astype(float), expected)
+    # control: the posterior of the default prior is another one
+    with pytest.raises(AssertionError, match="ordered"):
+        assert_means(label_draws(model, post), exact_posterior(model)[0])
+
+
+def test_arrays_of_the_same_number_give_the_draws_of_the_number():
+    same = {
+        "prevalence": jnp.full(2, 3.0),
+        "n_pseudo_labels": np.full(3, 8.0),
+        "accuracy": np.full((3, 2), 0.6, dtype=np.float32),
+    }
+    options = {"chains": 1, "draws": 20, "warmup": 5, "predictive": False}
+    first, second = (
+        group_of(bc.sample_posterior(dawid_skene, ANN, prior=prior, **options), "posterior")
+        for prior in (dawid_skene.Prior(), dawid_skene.Prior(**same))
+    )
+    np.testing.assert_allclose(first["confusion"], second["confusion"], rtol=1e-5)
+
+
+def test_a_prior_of_the_wrong_workers_is_refused():
+    wrong = one_coin.Prior(accuracy=np.full(4, 0.6))
+    with pytest.raises(ValueError, match=r"shape \(4,\): expected a number or an array.*worker: 3"):
+        bc.sample_posterior(one_coin, ANN, prior=wrong)
