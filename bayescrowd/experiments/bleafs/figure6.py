@@ -233,8 +233,8 @@ EXPERIMENT = Experiment(
     claims=_claims,
     notes=(
         "Means over paired splits ± standard errors. Credibility is that of the joint posterior.",
-        "It ends fewer searches early than counts taken as known would: B-LEAFS spends 4 to 11 %",
-        "more labels on nursery, and its errors stay the same within 1.3 standard errors (16 seeds).",
+        "It ends fewer searches early than counts taken as known would: on nursery B-LEAFS spends",
+        "4 to 11 % more labels, and its errors stay the same to 1.3 standard errors (16 seeds).",
         *(
             ()
             if ARE_REAL
