@@ -34,7 +34,12 @@ FEWEST_LABELS = 5
 """Number of labels of a feature from which on a worker has their own rows for it."""
 
 POOLING = 8.0
-"""Pseudo-labels of a row with which workers' own rows are drawn toward the shared ones."""
+"""Pseudo-labels of a row with which workers' own rows are drawn toward the shared ones.
+
+Three features of three values, 120 readings of three labels by ten workers, 2 features selected:
+with five workers who are right and five who answer at random, own rows lower an error of .21 by
+.043 +- .005; with ten who are wrong in 30 %, they raise one of .20 by .003 +- .002. With 16
+pseudo-labels it is .027 less and .002 more."""
 
 N_TABLES = 4
 """Number of tables drawn from each chain to read labels of workers with their own rows."""
