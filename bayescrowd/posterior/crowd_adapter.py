@@ -29,6 +29,7 @@ from bayescrowd.posterior.alignment import (
 )
 from bayescrowd.posterior.chains import Recording, Sizes
 from bayescrowd.posterior.container import Variable, dataset_of
+from bayescrowd.posterior.convergence import Verdict, judge
 from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
 
 __all__ = ["CrowdProblem", "crowd_problem", "recording_statistics", "start_of", "trace_at_means"]
@@ -67,11 +68,15 @@ class CrowdProblem(NamedTuple):
 
     def datasets(self, recording: Recording) -> tuple[dict[str, xr.Dataset], list[str]]:
         """All groups but the predictive ones, and warnings for the user."""
-        can_rename = "confusion" in self.model.Params._fields
-        alignment = align_chains(recording.agreement, can_rename=can_rename)
+        alignment = self._alignment(recording)
         groups = self._groups(recording, alignment)
         named = {name: dataset_of(group, coords=self.coords) for name, group in groups.items()}
         return named, complaints(alignment)
+
+    def judge(self, recording: Recording) -> Verdict:
+        """Whether chains agree about the parameters, named alike, and know them well enough."""
+        params = self._params(recording, self._alignment(recording)).values()
+        return judge([recording.statistics["log_likelihood"], *(values for _, values in params)])
 
     def predictive(
         self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset
@@ -98,7 +103,12 @@ class CrowdProblem(NamedTuple):
             ),
         }
 
-    def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
+    def _alignment(self, recording: Recording) -> Alignment:
+        can_rename = "confusion" in self.model.Params._fields
+        return align_chains(recording.agreement, can_rename=can_rename)
+
+    def _params(self, recording: Recording, alignment: Alignment) -> dict[str, Variable]:
+        """The parameters, classes named as the user names them."""
         params: dict[str, Variable] = {}
         for name, site_dims in self.dims.items():
             dims = ("chain", "draw", *site_dims)
@@ -106,6 +116,10 @@ class CrowdProblem(NamedTuple):
         if "subtype_confusion" in params:
             n_labels = np.bincount(self.ann.worker_codes, minlength=self.ann.n_workers)
             params = order_subtypes(params, n_labels.astype(float))
+        return params
+
+    def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
+        params = self._params(recording, alignment)
         label_mean = rename_classes(
             recording.label_mean, ("chain", "task", "cls"), alignment.naming
         )

@@ -16,8 +16,9 @@ from bayescrowd import models
 from bayescrowd.checks.parameters import Count, Seed, Whole, check_fields, validate_arguments
 from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts, svi
-from bayescrowd.posterior.chains import ReadDraw, run_chains
+from bayescrowd.posterior.chains import Extension, ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_of
+from bayescrowd.posterior.convergence import LEAST_ESS_PER_CHAIN
 from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
@@ -29,6 +30,9 @@ Method = Literal["gibbs", "nuts", "svi"]
 
 WARMUP = {"nuts": 1000, "svi": 4000}
 """Default number of draws to discard, or of steps of the variational fit."""
+
+MOST_LABELS_DRAWN = 100_000_000
+"""Number of draws of a chain times labels of the crowd at which Gibbs sampling gives up."""
 
 _NAMES = ("FACTS", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
@@ -44,6 +48,7 @@ def sample_posterior(
     groups: Groups = "shared",
     chains: Count = 4,
     draws: Count = 1000,
+    most_draws: Count | None = None,
     warmup: Annotated[int, Whole(0)] | None = None,
     seed: Seed = 0,
     prior: Any = None,
@@ -71,7 +76,13 @@ def sample_posterior(
         groups: for `access_path`, which workers share a confusion matrix: all of them ('shared'),
             none ('worker'), or those of the same group, given the group of each worker.
         chains: number of chains, or of separate fits with 'svi'; they share one device.
-        draws: draws per chain.
+        draws: draws per chain to keep.
+        most_draws: largest number of draws of each chain after its warm-up. Sampling goes on until
+            the chains agree and know every quantity well enough (R-hat at most 1.01 and 100
+            effective draws per chain, as `diagnose` asks); of many draws, evenly spaced ones are
+            kept. By default, that is done for Gibbs sampling of crowds with at least two chains
+            and 100 draws, until each chain has drawn from 100 million labels. `most_draws=draws`
+            makes exactly `draws` draws. Only draws decide when to stop, never the clock.
         warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to
             adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
             fit: 4,000.
@@ -145,6 +156,7 @@ def sample_posterior(
         problem = crowd_problem(model, data, prior)
         check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
     key_start, key_predict = jax.random.split(jax.random.key(seed))
+    key_jump = jax.random.fold_in(key_start, chains)
     kernel, read = _kernel(model, method, batch_size, progress)
     n_warmup = warmup if warmup is not None else _default_warmup(model, method)
     state = kernel.init(
@@ -166,6 +178,8 @@ def sample_posterior(
         keep_log_likelihood=log_likelihood,
         progress=progress,
         description=method,
+        extension=_extension(problem, method, chains=chains, draws=draws, most_draws=most_draws),
+        rng_key=key_jump,
     )
     if not recording.is_complete:
         n_drawn = recording.agreement.shape[1]
@@ -182,6 +196,8 @@ def sample_posterior(
         "method": method,
         "seed": seed,
         "is_complete": int(recording.is_complete),
+        "thin": recording.thin,
+        "warmup": recording.warmup,
     }
     named = {name: dataset.assign_attrs(attrs) for name, dataset in datasets.items()}
     return assemble(named, attrs=attrs)
@@ -212,6 +228,32 @@ def _kernel(
     if method == "svi":
         return svi.Variational(model, batch_size, progress), svi.read_draw
     return nuts.nuts_kernel(model), nuts.read_draw
+
+
+def _extension(
+    problem: CrowdProblem | FeatureProblem,
+    method: Method,
+    *,
+    chains: int,
+    draws: int,
+    most_draws: int | None,
+) -> Extension | None:
+    """How sampling goes on until chains agree, if it can and shall."""
+    if most_draws is not None and most_draws < draws:
+        raise ValueError(f"most_draws={most_draws}: expected at least draws={draws}")
+    if isinstance(problem, FeatureProblem) or method == "svi":
+        if most_draws not in (None, draws):
+            raise ValueError(
+                "most_draws is for samplers of crowd models; fits of 'svi' and models of features "
+                "make exactly `draws` draws"
+            )
+        return None
+    can_agree = chains > 1 and draws >= LEAST_ESS_PER_CHAIN
+    if most_draws is None:
+        # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
+        n_labels = len(problem.data.label)
+        most_draws = MOST_LABELS_DRAWN // max(n_labels, 1) if method == "gibbs" else draws
+    return Extension(most_draws, problem.judge) if can_agree and most_draws > draws else None
 
 
 def _default_method(model: ModuleType) -> Method:

@@ -3,6 +3,15 @@
 Given the true classes and, for each label, whether its worker knew the answer, prevalence,
 competences and strategies are Dirichlet rows with the counts added to their concentrations (see
 `bayescrowd.models.mace`).
+
+A competence near 1 makes all coins heads, and coins that are all heads keep it there. Competences
+are therefore first drawn with the coins summed out, by slice sampling of their logits: worker k
+with ``n[k, l]`` labels l, ``r[k, l]`` of them right, has the likelihood
+
+    prod over l of  (theta + (1 - theta) xi[k, l])^r[k, l]  ((1 - theta) xi[k, l])^(n - r)[k, l].
+
+Coins drawn given these competences then make one draw of both (competence and coins given classes
+and strategies), after which strategies and competences are drawn given the coins.
 """
 
 from __future__ import annotations
@@ -28,8 +37,15 @@ from bayescrowd.posterior.conditionals.crowd_labels import (
     vote_shares,
 )
 from bayescrowd.posterior.conditionals.protocol import Conditionals
+from bayescrowd.posterior.conditionals.slices import slice_step
 
 __all__ = ["CONDITIONALS"]
+
+SLICE_WIDTH = 2.0
+"""First guess of a slice's width, in logits of a competence."""
+
+COMPETENCES = (1e-30, 1 - 2**-24)
+"""Single precision's limits, between which the logit of a competence is finite."""
 
 
 def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
@@ -48,8 +64,9 @@ def _draw_params(
     labels: Labels,
     prior: Prior,
 ) -> Params:
-    """The coins given classes and parameters, then the parameters given classes and coins."""
-    key_coins, key_rows = jax.random.split(rng_key)
+    """Competences, then coins given classes and parameters, then the parameters given both."""
+    key_slice, key_coins, key_rows = jax.random.split(rng_key, 3)
+    params = params._replace(competence=_draw_competence(key_slice, truth, params, labels, prior))
     n_workers, n_classes = params.strategy.shape
     knowing = knowing_given_truth(params, labels, truth)
     knew = draw_uniforms(key_coins, knowing.shape) < knowing
@@ -67,6 +84,30 @@ def _draw_params(
 
 def _log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
     return labels_log_joint(confusion(params), params.prevalence, labels, n_items=n_items)
+
+
+def _draw_competence(
+    rng_key: PRNGKeyArray,
+    truth: Int[Array, " item"],
+    params: Params,
+    labels: Labels,
+    prior: Prior,
+) -> Float[Array, " worker"]:
+    """Competences given classes and strategies, with the coins summed out."""
+    is_right = truth[labels.item] == labels.label
+    right = jnp.zeros_like(params.strategy).at[labels.worker, labels.label].add(is_right)
+    n_wrong = jnp.zeros(len(right)).at[labels.worker].add(~is_right)
+
+    def log_density(logit: Float[Array, " worker"]) -> Float[Array, " worker"]:
+        log_known, log_spammed = jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)
+        of_right = jnp.logaddexp(log_known[:, None], log_spammed[:, None] + log_strategy)
+        # The logit's density is that of the competence times theta (1 - theta).
+        of_prior = prior.knowing * log_known + prior.spamming * log_spammed
+        return (right * of_right).sum(axis=-1) + n_wrong * log_spammed + of_prior
+
+    log_strategy = jnp.log(params.strategy)
+    start = jax.scipy.special.logit(jnp.clip(params.competence, *COMPETENCES))
+    return jax.nn.sigmoid(slice_step(rng_key, start, log_density, width=SLICE_WIDTH))
 
 
 CONDITIONALS = Conditionals(_first_params, _draw_params, _log_joint, vote_shares)
