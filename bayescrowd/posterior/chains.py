@@ -36,6 +36,7 @@ __all__ = [
     "Draw",
     "Extension",
     "FeatureSizes",
+    "Jump",
     "ReadingSizes",
     "Recording",
     "Sizes",

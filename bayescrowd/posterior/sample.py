@@ -253,7 +253,10 @@ def _extension(
         # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
         n_labels = len(problem.data.label)
         most_draws = MOST_LABELS_DRAWN // max(n_labels, 1) if method == "gibbs" else draws
-    return Extension(most_draws, problem.judge) if can_agree and most_draws > draws else None
+    if not can_agree or most_draws <= draws:
+        return None
+    can_jump = method == "gibbs" and gibbs.conditionals_of(problem.model).collapsed is not None
+    return Extension(most_draws, problem.judge, problem.aim if can_jump else None)
 
 
 def _default_method(model: ModuleType) -> Method:

@@ -6,14 +6,18 @@ workers' answers are added to the concentrations of the prior.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bayescrowd.models.dawid_skene import Labels
+from bayescrowd.posterior.conditionals.protocol import Collapsed
 
 __all__ = [
     "answer_counts",
+    "classes_alone",
     "coin_counts",
     "labels_log_joint",
     "log_dirichlet_multinomial",
@@ -84,6 +88,22 @@ def coin_counts(
 ) -> Float[Array, "worker coin"]:
     """Number of heads and of tails of each worker, in this order."""
     return jnp.zeros((n_workers, 2)).at[worker, jnp.where(heads, 0, 1)].add(1.0)
+
+
+def classes_alone(log_density: Callable[..., Float[Array, ""]]) -> Collapsed:
+    """The collapsed density of a model whose parameters all integrate out given the classes.
+
+    Args:
+        log_density: (truth, labels, prior, *, n_workers, n_classes) -> log density.
+    """
+    return Collapsed(
+        log_density=lambda truth, _, *data, **sizes: log_density(truth, *data, **sizes),
+        fit=lambda _: (),
+        propose=lambda *_: (),
+        log_proposal=lambda *_: jnp.zeros(()),
+        rest_of=lambda *_: (),
+        params_of=lambda _key, _rest, _truth, params, _labels, _prior: params,
+    )
 
 
 def log_dirichlet_multinomial(

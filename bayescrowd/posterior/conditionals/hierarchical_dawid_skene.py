@@ -20,8 +20,12 @@ Each draw leaves the posterior given the classes invariant; none of them is appr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.draws.dirichlet import dirichlet_tables
@@ -37,10 +41,11 @@ from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
     answer_counts,
     labels_log_joint,
+    log_dirichlet_multinomial,
     log_gamma_function,
     vote_shares,
 )
-from bayescrowd.posterior.conditionals.protocol import Conditionals
+from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals
 from bayescrowd.posterior.conditionals.slices import slice_step
 
 __all__ = ["CONDITIONALS", "table_counts"]
@@ -48,8 +53,31 @@ __all__ = ["CONDITIONALS", "table_counts"]
 SLICE_WIDTH = 1.0
 """First guess of a slice's width, in log pseudo-labels: two or three posterior deviations."""
 
+LEAST_SCALE = 1e-3
+"""Least standard deviation with which a jump proposes a log strength."""
+
 _LEAST = 1e-30
 """Floor of the concentrations: its log-gamma is finite in single precision."""
+
+
+class Crowd(NamedTuple):
+    """The parameters that stay when the workers' rows are integrated out."""
+
+    crowd: Float[Array, "cls cls"]
+    """The crowd's rows (m)."""
+    log_strength: Float[Array, " cls"]
+    """Logarithms of their strengths (log s)."""
+
+
+class CrowdProposal(NamedTuple):
+    """Dirichlet rows and normal log strengths with the means and spreads of draws."""
+
+    concentration: Float[Array, "cls cls"]
+    """Concentrations of the crowd's rows."""
+    mean: Float[Array, " cls"]
+    """Means of log strengths."""
+    scale: Float[Array, " cls"]
+    """Standard deviations of log strengths."""
 
 
 def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
@@ -142,11 +170,95 @@ def _draw_strength(
     return jnp.exp(drawn)
 
 
+def _log_density(
+    truth: Int[Array, " item"],
+    rest: Crowd,
+    labels: Labels,
+    prior: Prior,
+    *,
+    n_workers: int,
+    n_classes: int,
+) -> Float[Array, ""]:
+    """Log density of classes, crowd and labels, the workers' rows integrated out."""
+    counts = answer_counts(truth, labels, n_workers=n_workers, n_classes=n_classes)
+    rows = confusion_concentration(rest.crowd, jnp.exp(rest.log_strength))
+    rows = jnp.maximum(jnp.broadcast_to(rows, counts.shape), _LEAST)
+    z = (rest.log_strength - jnp.log(prior.strength)) / prior.log_strength_scale
+    return (
+        log_dirichlet_multinomial(
+            class_counts(truth, n_classes), jnp.full(n_classes, prior.prevalence)
+        )
+        + log_dirichlet_multinomial(counts, rows).sum()
+        + _log_dirichlet(rest.crowd, crowd_concentration(prior, n_classes))
+        + _log_normal(z, jnp.full(n_classes, prior.log_strength_scale))
+    )
+
+
+def _fit(draws: Mapping[str, np.ndarray]) -> CrowdProposal:
+    """Fit means, and of each row the sum of the variances."""
+    crowd = draws["crowd"].astype(float)
+    mean, variance = crowd.mean(axis=0), crowd.var(axis=0)
+    total = (mean * (1 - mean)).sum(axis=-1) / np.maximum(variance.sum(axis=-1), 1e-12) - 1
+    log_strength = np.log(draws["strength"].astype(float))
+    fitted = CrowdProposal(
+        concentration=np.maximum(total[:, None], 1.0) * mean,
+        mean=log_strength.mean(axis=0),
+        scale=np.maximum(log_strength.std(axis=0), LEAST_SCALE),
+    )
+    return CrowdProposal(*(jnp.asarray(field, dtype=jnp.float32) for field in fitted))
+
+
+def _propose(
+    rng_key: PRNGKeyArray, truth: Int[Array, " item"], proposal: CrowdProposal, labels: Labels
+) -> Crowd:
+    key_crowd, key_strength = jax.random.split(rng_key)
+    (crowd,) = dirichlet_tables(key_crowd, [proposal.concentration])
+    noise = jax.random.normal(key_strength, proposal.mean.shape)
+    return Crowd(crowd, proposal.mean + proposal.scale * noise)
+
+
+def _log_proposal(
+    rest: Crowd, truth: Int[Array, " item"], proposal: CrowdProposal, labels: Labels
+) -> Float[Array, ""]:
+    z = (rest.log_strength - proposal.mean) / proposal.scale
+    return _log_dirichlet(rest.crowd, proposal.concentration) + _log_normal(z, proposal.scale)
+
+
+def _rest_of(
+    rng_key: PRNGKeyArray, truth: Int[Array, " item"], params: Params, labels: Labels
+) -> Crowd:
+    return Crowd(params.crowd, jnp.log(params.strength))
+
+
+def _params_of(
+    rng_key: PRNGKeyArray,
+    rest: Crowd,
+    truth: Int[Array, " item"],
+    params: Params,
+    labels: Labels,
+    prior: Prior,
+) -> Params:
+    return params._replace(crowd=rest.crowd, strength=jnp.exp(rest.log_strength))
+
+
+def _log_dirichlet(
+    rows: Float[Array, "cls cls"], concentration: Float[Array, "cls cls"]
+) -> Float[Array, ""]:
+    of_rows = ((concentration - 1) * jnp.log(jnp.maximum(rows, _LEAST))).sum()
+    total = log_gamma_function(concentration.sum(axis=-1)).sum()
+    return of_rows + total - log_gamma_function(concentration).sum()
+
+
+def _log_normal(z: Float[Array, " cls"], scale: Float[Array, " cls"]) -> Float[Array, ""]:
+    return (-0.5 * z**2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)).sum()
+
+
 CONDITIONALS = Conditionals(
     _first_params,
     _draw_params,
     _log_joint,
     vote_shares,
+    collapsed=Collapsed(_log_density, _fit, _propose, _log_proposal, _rest_of, _params_of),
     # After 200 sweeps, chains on dog still remember the votes. More than 1,000 gain nothing there,
     # nor does a start from EM: what is left is slow, a few tasks that switch between two classes.
     warmup=1000,
