@@ -32,6 +32,7 @@ from tqdm.auto import tqdm
 from bayescrowd.posterior.convergence import Verdict
 
 __all__ = [
+    "Aim",
     "Data",
     "Draw",
     "Extension",
@@ -121,10 +122,21 @@ class Recording(NamedTuple):
     """Number of draws of each chain behind a kept one."""
     warmup: int = 0
     """Number of draws of each chain that were discarded at first."""
+    verdict: Verdict | None = None
+    """What the last look at the draws said, if there was one."""
 
 
 Jump = Callable[[Any, Any], Any]
 """(rng_key, state) -> state: a transition between places that sweeps hardly connect."""
+
+
+class Aim(NamedTuple):
+    """How chains that disagree go on."""
+
+    start: Callable[[Any], Any]
+    """state -> state from which they warm up again."""
+    jump: Jump
+    """Transition between places where chains have been."""
 
 
 class Extension(NamedTuple):
@@ -134,8 +146,8 @@ class Extension(NamedTuple):
     """Largest number of draws of each chain after its first warm-up."""
     judge: Callable[[Recording], Verdict]
     """Looks at the draws."""
-    aim: Callable[[Recording], Jump] | None = None
-    """Finds jumps between the places where chains that disagree have been."""
+    aim: Callable[[Recording], Aim] | None = None
+    """Says how chains that disagree go on; by default, as before."""
 
 
 class _Block(NamedTuple):
@@ -232,15 +244,19 @@ def run_chains(
                     size = _block_size(n_draws / seconds) if n_done > 1 else 1
                 recording = kept.recording(is_complete=True)
                 verdict = Verdict.CONVERGED if extension is None else extension.judge(recording)
-                if extension is None or verdict is Verdict.CONVERGED:
+                if extension is None:
                     return recording
+                if verdict is Verdict.CONVERGED:
+                    return recording._replace(verdict=verdict)
                 n_more = kept.n_draws if verdict is Verdict.FEW else 2 * kept.n_draws + warmup
                 if n_done + n_more > warmup + extension.most_draws:
-                    return recording
+                    return recording._replace(verdict=verdict)
                 if verdict is Verdict.FEW:
                     kept.halve()
                 else:
-                    jump = extension.aim(recording) if extension.aim is not None else None
+                    if extension.aim is not None:
+                        aim = extension.aim(recording)
+                        state, jump = aim.start(state), aim.jump
                     kept = _Kept(n_discarded=n_done + warmup, thin=2 * kept.thin)
                 del recording
                 n_planned = max(n_done, kept.n_discarded) + draws * kept.thin - kept.n_draws

@@ -29,6 +29,7 @@ __all__ = [
     "Convergence",
     "Verdict",
     "convergence_of",
+    "effective_size",
     "entries_to_watch",
     "has_converged",
     "judge",
@@ -114,6 +115,11 @@ def convergence_of(draws: Float[np.ndarray, "chain draw entry"]) -> Convergence:
     ]
     found = Convergence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return found._replace(rhat=np.full(n_entries, np.nan)) if n_chains < 2 else found
+
+
+def effective_size(draws: Float[np.ndarray, "chain draw entry"]) -> Float[np.ndarray, " entry"]:
+    """Effective number of draws behind the mean of each entry."""
+    return _ess(_split(np.moveaxis(draws.astype(float), -1, 0)))
 
 
 def has_converged(found: Convergence, *, n_chains: int) -> Bool[np.ndarray, " entry"]:

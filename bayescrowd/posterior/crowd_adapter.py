@@ -27,13 +27,29 @@ from bayescrowd.posterior.alignment import (
     order_subtypes,
     rename_classes,
 )
-from bayescrowd.posterior.chains import Jump, Recording, Sizes
+from bayescrowd.posterior.chains import Recording, Sizes
 from bayescrowd.posterior.container import Variable, dataset_of
-from bayescrowd.posterior.convergence import Verdict, judge
-from bayescrowd.posterior.jumps import Place, fit_proposals, jump
 from bayescrowd.posterior.predictive import evenly_spaced, posterior_predictive, prior_predictive
 
-__all__ = ["CrowdProblem", "crowd_problem", "recording_statistics", "start_of", "trace_at_means"]
+__all__ = [
+    "CrowdProblem",
+    "Named",
+    "crowd_problem",
+    "recording_statistics",
+    "start_of",
+    "trace_at_means",
+]
+
+
+class Named(NamedTuple):
+    """What chains drew, with classes named alike in all of them."""
+
+    params: dict[str, Variable]
+    """Dimensions and draws of the parameters."""
+    probas: Float[np.ndarray, "chain item cls"]
+    """Mean class probabilities."""
+    is_renamed: bool
+    """Whether any chain had other names for its classes."""
 
 
 class CrowdProblem(NamedTuple):
@@ -74,45 +90,12 @@ class CrowdProblem(NamedTuple):
         named = {name: dataset_of(group, coords=self.coords) for name, group in groups.items()}
         return named, complaints(alignment)
 
-    def judge(self, recording: Recording) -> Verdict:
-        """Whether chains agree about the parameters, named alike, and know them well enough."""
-        params = self._params(recording, self._alignment(recording)).values()
-        return judge([recording.statistics["log_likelihood"], *(values for _, values in params)])
-
-    def aim(self, recording: Recording) -> Jump:
-        """Jumps between the places where chains have been, under all names their classes bear."""
-        own = self._places(recording, None)
+    def named(self, recording: Recording) -> Named:
+        """The draws with the classes named as the user names them."""
         alignment = self._alignment(recording)
-        named = self._places(recording, alignment) if alignment.is_renamed.any() else []
-        proposals = fit_proposals(self.model, [*own, *named])
-
-        def jump_all(rng_key: Any, state: Any) -> Any:
-            return jump(
-                rng_key,
-                state,
-                proposals,
-                self.data,
-                self.prior,
-                model=self.model,
-                n_workers=self.sizes.n_workers,
-            )
-
-        return jump_all
-
-    def _places(self, recording: Recording, alignment: Alignment | None) -> list[Place]:
-        """Where each chain has been, named by the chain itself or as the user does."""
-        n_chains = len(recording.label_mean)
-        if alignment is None:
-            params, probas = recording.params, recording.label_mean
-        else:
-            renamed = self._params(recording, alignment)
-            params = {name: values for name, (_, values) in renamed.items()}
-            dims = ("chain", "task", "cls")
-            probas = rename_classes(recording.label_mean, dims, alignment.naming)
-        return [
-            Place(probas[chain], {name: values[chain] for name, values in params.items()})
-            for chain in range(n_chains)
-        ]
+        dims = ("chain", "task", "cls")
+        probas = rename_classes(recording.label_mean, dims, alignment.naming)
+        return Named(self._params(recording, alignment), probas, bool(alignment.is_renamed.any()))
 
     def predictive(
         self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import jax
 import pandas as pd
+from jaxtyping import PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd import models
@@ -17,12 +18,13 @@ from bayescrowd.checks.parameters import Count, Seed, Whole, check_fields, valid
 from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import Extension, ReadDraw, run_chains
-from bayescrowd.posterior.container import Container, assemble, group_of
+from bayescrowd.posterior.container import Container, assemble, group_names, group_of
 from bayescrowd.posterior.convergence import LEAST_ESS_PER_CHAIN
 from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
 from bayescrowd.posterior.feature_data import Groups
+from bayescrowd.posterior.mode_search import ModeSearch
 
 __all__ = ["label_posterior", "sample_posterior"]
 
@@ -112,6 +114,9 @@ def sample_posterior(
           also the `log_weight` of each draw, log p(parameters, labels) - log q(parameters);
         * optimisation: the trace of the ELBO in nats, for 'svi';
         * alignment: how the classes of each chain were named, see `bayescrowd.posterior.alignment`;
+        * modes: where chains stay in several modes, the `weight` and `log_evidence` of each with
+          its standard error, the `mode_of_chain` and each mode's `probability` of the classes, see
+          `bayescrowd.posterior.modes`; the draws of all chains remain in the other groups;
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
           tasks drawn from prior and posterior, by as many workers as the tasks had;
@@ -156,7 +161,7 @@ def sample_posterior(
         problem = crowd_problem(model, data, prior)
         check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
     key_start, key_predict = jax.random.split(jax.random.key(seed))
-    key_jump = jax.random.fold_in(key_start, chains)
+    key_jump, key_search = jax.random.split(jax.random.fold_in(key_predict, 1))
     kernel, read = _kernel(model, method, batch_size, progress)
     n_warmup = warmup if warmup is not None else _default_warmup(model, method)
     state = kernel.init(
@@ -165,6 +170,9 @@ def sample_posterior(
         problem.first_probas(init) if method == "gibbs" else None,
         (problem.data,),
         {**problem.sizes._asdict(), "prior": problem.prior},
+    )
+    extension, search = _extension(
+        key_search, problem, method, chains=chains, draws=draws, most_draws=most_draws
     )
     recording = run_chains(
         kernel,
@@ -178,7 +186,7 @@ def sample_posterior(
         keep_log_likelihood=log_likelihood,
         progress=progress,
         description=method,
-        extension=_extension(problem, method, chains=chains, draws=draws, most_draws=most_draws),
+        extension=extension,
         rng_key=key_jump,
     )
     if not recording.is_complete:
@@ -187,6 +195,9 @@ def sample_posterior(
     datasets, complaints = problem.datasets(recording)
     for complaint in complaints:
         warnings.warn(complaint, UserWarning, stacklevel=2)
+    modes = search.modes(recording) if search is not None else None
+    if modes is not None:
+        datasets["modes"] = modes
     if method == "svi":
         datasets["optimisation"] = svi.optimisation(state, n_steps=n_warmup)
     if predictive:
@@ -207,10 +218,16 @@ def sample_posterior(
 def label_posterior(post: Container) -> pd.DataFrame:
     """Probability of each task's class, tasks x classes, averaged over all chains.
 
+    Where chains stay in several modes, each mode counts by its weight.
+
     Args:
         post: the result of `sample_posterior`.
     """
-    probability = group_of(post, "label_posterior")["probability"].mean("chain")
+    if "modes" in group_names(post):
+        modes = group_of(post, "modes")
+        probability = (modes["probability"] * modes["weight"]).sum("mode")
+    else:
+        probability = group_of(post, "label_posterior")["probability"].mean("chain")
     tasks, classes = (probability.indexes[dim] for dim in ("task", "cls"))
     return pd.DataFrame(
         probability.transpose("task", "cls").to_numpy(),
@@ -231,14 +248,15 @@ def _kernel(
 
 
 def _extension(
+    rng_key: PRNGKeyArray,
     problem: CrowdProblem | FeatureProblem,
     method: Method,
     *,
     chains: int,
     draws: int,
     most_draws: int | None,
-) -> Extension | None:
-    """How sampling goes on until chains agree, if it can and shall."""
+) -> tuple[Extension | None, ModeSearch | None]:
+    """How sampling goes on until chains agree, and what finds their modes, if it can and shall."""
     if most_draws is not None and most_draws < draws:
         raise ValueError(f"most_draws={most_draws}: expected at least draws={draws}")
     if isinstance(problem, FeatureProblem) or method == "svi":
@@ -247,16 +265,17 @@ def _extension(
                 "most_draws is for samplers of crowd models; fits of 'svi' and models of features "
                 "make exactly `draws` draws"
             )
-        return None
-    can_agree = chains > 1 and draws >= LEAST_ESS_PER_CHAIN
+        return None, None
     if most_draws is None:
         # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
-        n_labels = len(problem.data.label)
-        most_draws = MOST_LABELS_DRAWN // max(n_labels, 1) if method == "gibbs" else draws
-    if not can_agree or most_draws <= draws:
-        return None
-    can_jump = method == "gibbs" and gibbs.conditionals_of(problem.model).collapsed is not None
-    return Extension(most_draws, problem.judge, problem.aim if can_jump else None)
+        n_labels = max(len(problem.data.label), 1)
+        most_draws = MOST_LABELS_DRAWN // n_labels if method == "gibbs" else draws
+    if chains < 2 or draws < LEAST_ESS_PER_CHAIN or most_draws <= draws:
+        return None, None
+    search = ModeSearch(problem, rng_key)
+    if method == "gibbs" and search.can_jump:
+        return Extension(most_draws, search.judge, search.aim), search
+    return Extension(most_draws, search.judge), None
 
 
 def _default_method(model: ModuleType) -> Method:
