@@ -144,7 +144,7 @@ def _measure(draws: Float[np.ndarray, "entry chain draw"]) -> Convergence:
     return Convergence(*(np.where(usable, measure, np.nan) for measure in measures))
 
 
-def _split(values: Float[np.ndarray, "entry chain draw"]) -> Float[np.ndarray, "entry half draw"]:
+def _split(values: Float[np.ndarray, "entry chain draw"]) -> Float[np.ndarray, "entry half part"]:
     """Halves of all chains; of an odd number of draws the middle one is left out."""
     half = values.shape[2] // 2
     return np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1)
@@ -162,7 +162,7 @@ def _normal_scores(flat: Float[np.ndarray, "entry draw"]) -> Float[np.ndarray, "
     return np.asarray(ndtri((ranks - 0.375) / (flat.shape[1] + 0.25)))
 
 
-def _rhat(split: Float[np.ndarray, "entry half draw"]) -> Float[np.ndarray, " entry"]:
+def _rhat(split: Float[np.ndarray, "entry half part"]) -> Float[np.ndarray, " entry"]:
     n_draws = split.shape[2]
     between = split.mean(axis=2).var(axis=1, ddof=1)
     within = split.var(axis=2, ddof=1).mean(axis=1)
@@ -170,7 +170,7 @@ def _rhat(split: Float[np.ndarray, "entry half draw"]) -> Float[np.ndarray, " en
         return np.asarray(np.sqrt(between / within + (n_draws - 1) / n_draws))
 
 
-def _ess(split: Float[np.ndarray, "entry half draw"]) -> Float[np.ndarray, " entry"]:
+def _ess(split: Float[np.ndarray, "entry half part"]) -> Float[np.ndarray, " entry"]:
     _, n_halves, n_draws = split.shape
     autocovariance = _autocovariance(split).mean(axis=1)
     within = autocovariance[:, :1] * n_draws / (n_draws - 1)
@@ -195,8 +195,8 @@ def _ess(split: Float[np.ndarray, "entry half draw"]) -> Float[np.ndarray, " ent
 
 
 def _autocovariance(
-    split: Float[np.ndarray, "entry half draw"],
-) -> Float[np.ndarray, "entry half draw"]:
+    split: Float[np.ndarray, "entry half part"],
+) -> Float[np.ndarray, "entry half part"]:
     n_draws = split.shape[2]
     width = fft.next_fast_len(2 * n_draws, real=True)
     spectrum = fft.rfft(split - split.mean(axis=2, keepdims=True), n=width, axis=2)

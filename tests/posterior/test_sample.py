@@ -318,3 +318,40 @@ def test_data_of_other_models_are_refused(model, data, options, error, message):
 def test_models_without_a_gibbs_sampler_are_refused():
     with pytest.raises(ValueError, match="item_difficulty has no Gibbs sampler, use NUTS"):
         bc.sample_posterior(bc.models.item_difficulty, SMALL, "gibbs")
+
+
+# Sampling until chains agree
+
+
+def lasting(awkward, **options):
+    """Four chains of 100 draws, of which hardly any quantity has 400 effective ones."""
+    return again(awkward, chains=4, draws=100, predictive=False, **options)
+
+
+def test_draws_of_a_longer_run_are_evenly_spaced(awkward):
+    extended = lasting(awkward, most_draws=800)
+    fixed = again(awkward, chains=4, draws=800, most_draws=800, predictive=False)
+    assert (extended.attrs["thin"], fixed.attrs["thin"]) == (8, 1)
+    for name in ("posterior", "sample_stats", "log_likelihood"):
+        assert group_of(extended, name).sizes["draw"] == 100
+        every_eighth = group_of(fixed, name).isel(draw=slice(7, None, 8))
+        for variable, values in group_of(extended, name).items():
+            np.testing.assert_array_equal(values, every_eighth[variable])
+    # all draws are averaged, kept or not
+    np.testing.assert_allclose(bc.label_posterior(extended), bc.label_posterior(fixed), atol=1e-6)
+
+
+def test_sampling_stops_once_chains_agree_whatever_the_clock_says(awkward, monkeypatch):
+    post = lasting(awkward)
+    assert bc.diagnose(post).is_trustworthy
+    assert 1 < post.attrs["thin"] < 64
+    sizes = itertools.cycle([7, 1, 50, 23])
+    monkeypatch.setattr(chains, "_block_size", lambda _: next(sizes))
+    same = lasting(awkward)
+    for name in group_names(post):
+        assert group_of(same, name).equals(group_of(post, name))
+
+
+def test_fewer_draws_at_most_than_are_kept_are_refused(awkward):
+    with pytest.raises(ValueError, match="most_draws=99: expected at least draws=100"):
+        lasting(awkward, most_draws=99)
