@@ -246,7 +246,7 @@ def run_chains(
                 verdict = Verdict.CONVERGED if extension is None else extension.judge(recording)
                 if extension is None:
                     return recording
-                if verdict is Verdict.CONVERGED:
+                if verdict in (Verdict.CONVERGED, Verdict.SPENT):
                     return recording._replace(verdict=verdict)
                 n_more = kept.n_draws if verdict is Verdict.FEW else 2 * kept.n_draws + warmup
                 if n_done + n_more > warmup + extension.most_draws:

@@ -44,6 +44,9 @@ LEAST_ESS_PER_CHAIN = 100
 APART_RHAT = 1.1
 """R-hat above which chains have not met; between 1.01 and this, draws are mostly too few."""
 
+SPENT_SHARE = 0.5
+"""Effective share of the kept draws from which on thinning them further gains next to nothing."""
+
 MOST_QUANTITIES = 2_000
 """Largest number of entries of a variable to watch, evenly spaced; each takes 1 ms."""
 
@@ -74,6 +77,7 @@ class Verdict(Enum):
     CONVERGED = "chains agree and know enough"
     FEW = "chains know too little"
     APART = "chains disagree"
+    SPENT = "the kept draws are nearly independent: sweeps between them would add nothing"
 
 
 def entries_to_watch(
@@ -86,12 +90,19 @@ def entries_to_watch(
 
 def judge(variables: Iterable[Float[np.ndarray, "chain draw ..."]]) -> Verdict:
     """Look at variables, small ones first, until one has not converged."""
+    verdict = Verdict.CONVERGED
     for values in sorted(variables, key=lambda values: values.size):
         found = convergence_of(entries_to_watch(values))
-        if not has_converged(found, n_chains=len(values)).all():
-            are_apart = not (found.rhat <= APART_RHAT).all()
-            return Verdict.APART if are_apart else Verdict.FEW
-    return Verdict.CONVERGED
+        is_bad = ~has_converged(found, n_chains=len(values))
+        if not is_bad.any():
+            continue
+        if not (found.rhat <= APART_RHAT).all():
+            return Verdict.APART
+        effective = np.minimum(found.ess_bulk, found.ess_tail)[is_bad]
+        if not (effective >= SPENT_SHARE * values.shape[0] * values.shape[1]).all():
+            return Verdict.FEW
+        verdict = Verdict.SPENT
+    return verdict
 
 
 def convergence_of(draws: Float[np.ndarray, "chain draw entry"]) -> Convergence:

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from scipy.special import expit, logsumexp, softmax
 
 from bayescrowd.draws.categorical import draw_categories
@@ -219,7 +219,7 @@ def group_chains(
 
 
 def bridge(
-    drawn: Float[np.ndarray, "chain draw"], proposed: Float[np.ndarray, " draw"]
+    drawn: Float[np.ndarray, "chain draw"], proposed: Float[np.ndarray, " proposal"]
 ) -> Evidence:
     """The evidence from log weights log(p / q) of points drawn from p and of points from q.
 
@@ -254,7 +254,7 @@ def _log_weights(
     *,
     model: ModuleType,
     n_workers: int,
-) -> tuple[Float[np.ndarray, "chain draw"], Float[np.ndarray, " draw"]]:
+) -> tuple[Float[np.ndarray, "chain draw"], Float[np.ndarray, " proposal"]]:
     """Log weights of points drawn in a mode, chain by chain, and of points from its proposal."""
     key_drawn, key_proposed = jax.random.split(rng_key)
     proposals = fit_proposals(model, places)
@@ -283,7 +283,7 @@ def _log_weights(
 
 @partial(jax.jit, static_argnames=("model", "n_workers"))
 def _weights_of_draws(
-    keys: PRNGKeyArray,
+    keys: Key[Array, " draw"],
     params: Mapping[str, Float[Array, "draw ..."]],
     proposals: Proposals,
     labels: Labels,
@@ -308,7 +308,7 @@ def _weights_of_draws(
 
 @partial(jax.jit, static_argnames=("model", "n_workers"))
 def _weights_of_proposals(
-    keys: PRNGKeyArray,
+    keys: Key[Array, " draw"],
     proposals: Proposals,
     labels: Labels,
     prior: Any,

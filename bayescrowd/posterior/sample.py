@@ -19,7 +19,6 @@ from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chains import Extension, ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_names, group_of
-from bayescrowd.posterior.convergence import LEAST_ESS_PER_CHAIN
 from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
@@ -35,6 +34,9 @@ WARMUP = {"nuts": 1000, "svi": 4000}
 
 MOST_LABELS_DRAWN = 100_000_000
 """Number of draws of a chain times labels of the crowd at which Gibbs sampling gives up."""
+
+LEAST_DRAWS = 400
+"""Kept draws per chain below which even independent ones can miss R-hat 1.01 among many entries."""
 
 _NAMES = ("FACTS", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
@@ -83,8 +85,9 @@ def sample_posterior(
             the chains agree and know every quantity well enough (R-hat at most 1.01 and 100
             effective draws per chain, as `diagnose` asks); of many draws, evenly spaced ones are
             kept. By default, that is done for Gibbs sampling of crowds with at least two chains
-            and 100 draws, until each chain has drawn from 100 million labels. `most_draws=draws`
-            makes exactly `draws` draws. Only draws decide when to stop, never the clock.
+            and 400 draws, until each chain has gone through 100 million labels.
+            `most_draws=draws` makes exactly `draws` draws. Only draws decide when to stop, never
+            the clock.
         warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to
             adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
             fit: 4,000.
@@ -269,8 +272,9 @@ def _extension(
     if most_draws is None:
         # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
         n_labels = max(len(problem.data.label), 1)
-        most_draws = MOST_LABELS_DRAWN // n_labels if method == "gibbs" else draws
-    if chains < 2 or draws < LEAST_ESS_PER_CHAIN or most_draws <= draws:
+        goes_on = method == "gibbs" and draws >= LEAST_DRAWS
+        most_draws = MOST_LABELS_DRAWN // n_labels if goes_on else draws
+    if chains < 2 or most_draws <= draws:
         return None, None
     search = ModeSearch(problem, rng_key)
     if method == "gibbs" and search.can_jump:

@@ -74,6 +74,8 @@ def test_looks_tell_slow_chains_from_chains_that_are_apart():
         slow[:, t] = 0.9 * slow[:, t - 1] + noise[:, t]
     apart = good.copy()
     apart[1] += 3
+    few = rng.normal(size=(4, 60, 50))  # independent, and yet not enough for R-hat 1.01
     assert judge([good]) is Verdict.CONVERGED
+    assert judge([few]) is Verdict.SPENT
     assert judge([good, slow]) is Verdict.FEW
     assert judge([good, apart]) is Verdict.APART

@@ -9,8 +9,9 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.models import access_path, dawid_skene, judgements, naive_bayes, one_coin
-from bayescrowd.posterior import chains, sample
+from bayescrowd.posterior import chains, mode_search, sample
 from bayescrowd.posterior.container import group_names, group_of, load, save
+from bayescrowd.posterior.convergence import Verdict
 
 SMALL = bc.Annotations.from_matrix([["a", "a"], ["b", "b"]])
 
@@ -323,14 +324,10 @@ def test_models_without_a_gibbs_sampler_are_refused():
 # Sampling until chains agree
 
 
-def lasting(awkward, **options):
-    """Four chains of 100 draws, of which hardly any quantity has 400 effective ones."""
-    return again(awkward, chains=4, draws=100, predictive=False, **options)
-
-
-def test_draws_of_a_longer_run_are_evenly_spaced(awkward):
-    extended = lasting(awkward, most_draws=800)
-    fixed = again(awkward, chains=4, draws=800, most_draws=800, predictive=False)
+def test_draws_of_a_longer_run_are_evenly_spaced(awkward, monkeypatch):
+    monkeypatch.setattr(mode_search.ModeSearch, "judge", lambda *_: Verdict.FEW)
+    extended = again(awkward, draws=100, most_draws=800, predictive=False)
+    fixed = again(awkward, draws=800, most_draws=800, predictive=False)
     assert (extended.attrs["thin"], fixed.attrs["thin"]) == (8, 1)
     for name in ("posterior", "sample_stats", "log_likelihood"):
         assert group_of(extended, name).sizes["draw"] == 100
@@ -341,17 +338,22 @@ def test_draws_of_a_longer_run_are_evenly_spaced(awkward):
     np.testing.assert_allclose(bc.label_posterior(extended), bc.label_posterior(fixed), atol=1e-6)
 
 
-def test_sampling_stops_once_chains_agree_whatever_the_clock_says(awkward, monkeypatch):
-    post = lasting(awkward)
-    assert bc.diagnose(post).is_trustworthy
-    assert 1 < post.attrs["thin"] < 64
+def test_chains_that_disagree_start_anew_and_jump_whatever_the_clock_says(awkward, monkeypatch):
+    def sampled():
+        verdicts = iter([Verdict.APART, Verdict.FEW, Verdict.CONVERGED])
+        monkeypatch.setattr(mode_search.ModeSearch, "judge", lambda *_: next(verdicts))
+        return again(awkward, draws=100, most_draws=10_000, predictive=False)
+
+    post = sampled()
+    # 200 to warm up and 100 draws that were apart, then 200 to warm up again
+    assert (post.attrs["thin"], post.attrs["warmup"]) == (4, 500)
     sizes = itertools.cycle([7, 1, 50, 23])
     monkeypatch.setattr(chains, "_block_size", lambda _: next(sizes))
-    same = lasting(awkward)
+    same = sampled()
     for name in group_names(post):
         assert group_of(same, name).equals(group_of(post, name))
 
 
 def test_fewer_draws_at_most_than_are_kept_are_refused(awkward):
     with pytest.raises(ValueError, match="most_draws=99: expected at least draws=100"):
-        lasting(awkward, most_draws=99)
+        again(awkward, draws=100, most_draws=99)
