@@ -36,9 +36,18 @@ from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.draws.dirichlet import LOG_LEAST
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.chains import Data, Draw
-from bayescrowd.posterior.conditionals.protocol import Conditionals
+from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals
 
-__all__ = ["Gibbs", "KernelState", "State", "conditionals_of", "read_draw", "start", "sweep"]
+__all__ = [
+    "Gibbs",
+    "KernelState",
+    "State",
+    "collapsed_of",
+    "conditionals_of",
+    "read_draw",
+    "start",
+    "sweep",
+]
 
 
 class State(NamedTuple):
@@ -81,6 +90,18 @@ def conditionals_of(model: ModuleType) -> Conditionals:
             f"{name} has no Gibbs sampler, use NUTS; models with one: {', '.join(known)}"
         )
     found: Conditionals = import_module(f"bayescrowd.posterior.conditionals.{name}").CONDITIONALS
+    return found
+
+
+def collapsed_of(model: ModuleType) -> Collapsed:
+    """The collapsed density of a model.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    found = conditionals_of(model).collapsed
+    if found is None:
+        raise ValueError(f"the collapsed density of {model.__name__} is not known")
     return found
 
 

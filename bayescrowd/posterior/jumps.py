@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -35,14 +34,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.conditionals.protocol import Collapsed
-from bayescrowd.posterior.gibbs import KernelState, conditionals_of
 
 __all__ = [
     "N_JUMPS",
     "Place",
     "Point",
     "Proposals",
-    "collapsed_of",
     "fit_proposals",
     "jump",
     "log_weight",
@@ -83,61 +80,60 @@ class Point(NamedTuple):
     """What the density depends on beside the classes."""
 
 
-def fit_proposals(model: ModuleType, places: Sequence[Place]) -> Proposals:
+def fit_proposals(collapsed: Collapsed, places: Sequence[Place]) -> Proposals:
     """One component for each place.
 
     Args:
-        model: a module of `bayescrowd.models` whose conditionals know the collapsed density.
+        collapsed: the model's collapsed density.
         places: where chains have been, classes named as the chains name them.
     """
     probas = np.stack([place.probas for place in places]).astype(float)
     probas = probas / probas.sum(axis=-1, keepdims=True)
     mixed = (1 - LEAST_PROBABILITY) * probas + LEAST_PROBABILITY / probas.shape[-1]
-    rests = [collapsed_of(model).fit(place.params) for place in places]
+    rests = [collapsed.fit(place.params) for place in places]
     return Proposals(
         log_probas=jnp.asarray(np.log(mixed), dtype=jnp.float32),
         rest=jax.tree.map(lambda *leaves: jnp.stack(leaves), *rests),
     )
 
 
-@partial(jax.jit, static_argnames=("model", "n_workers", "n_jumps"))
+@partial(jax.jit, static_argnames=("collapsed", "n_workers", "n_jumps"))
 def jump(
     rng_key: PRNGKeyArray,
-    state: KernelState,
+    state: Any,
     proposals: Proposals,
     labels: Labels,
     prior: Any,
     *,
-    model: ModuleType,
+    collapsed: Collapsed,
     n_workers: int,
     n_jumps: int = N_JUMPS,
-) -> KernelState:
+) -> Any:
     """Jumps of each of several chains; only what the next sweep reads is up to date afterwards.
 
     Args:
         rng_key: the source of randomness.
-        state: the states of the chains.
+        state: the `KernelState` of several chains, see `bayescrowd.posterior.gibbs`.
         proposals: the mixture to propose from, fixed beforehand.
         labels: the observed labels.
         prior: the model's `Prior`.
-        model: a module of `bayescrowd.models` whose conditionals know the collapsed density.
+        collapsed: the model's collapsed density.
         n_workers: number of workers, including those without a label.
         n_jumps: number of proposals.
     """
-    collapsed = collapsed_of(model)
     weigh = partial(
         log_weight,
         proposals=proposals,
         labels=labels,
         prior=prior,
-        model=model,
+        collapsed=collapsed,
         n_workers=n_workers,
     )
 
     def attempt(carry: tuple[Point, Any], key: Any) -> tuple[tuple[Point, Any], None]:
         point, weight = carry
         key_point, key_accept = jax.random.split(key)
-        proposed = propose(key_point, proposals, labels, model=model)
+        proposed = propose(key_point, proposals, labels, collapsed=collapsed)
         weight_there = weigh(proposed)
         log_u = jnp.log1p(-jax.random.uniform(key_accept))
         # A comparison with NaN is false: a point without a density is never entered.
@@ -145,7 +141,7 @@ def jump(
         chosen = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposed, point)
         return (chosen, jnp.where(is_accepted, weight_there, weight)), None
 
-    def one_chain(chain: tuple[Any, KernelState]) -> KernelState:
+    def one_chain(chain: tuple[Any, Any]) -> Any:
         key, state = chain
         key_rest, key_jumps, key_params = jax.random.split(key, 3)
         truth, params = state.draw.truth, state.draw.params
@@ -159,14 +155,14 @@ def jump(
 
 
 def propose(
-    rng_key: PRNGKeyArray, proposals: Proposals, labels: Labels, *, model: ModuleType
+    rng_key: PRNGKeyArray, proposals: Proposals, labels: Labels, *, collapsed: Collapsed
 ) -> Point:
     """A point from one of the components, all of which are equally likely."""
     key_component, key_truth, key_rest = jax.random.split(rng_key, 3)
     component = jax.random.randint(key_component, (), 0, len(proposals.log_probas))
     log_probas, rest = jax.tree.map(lambda leaf: leaf[component], tuple(proposals))
     truth = draw_categories(key_truth, log_probas)
-    return Point(truth, collapsed_of(model).propose(key_rest, truth, rest, labels))
+    return Point(truth, collapsed.propose(key_rest, truth, rest, labels))
 
 
 def log_weight(
@@ -175,11 +171,10 @@ def log_weight(
     labels: Labels,
     prior: Any,
     *,
-    model: ModuleType,
+    collapsed: Collapsed,
     n_workers: int,
 ) -> Float[Array, ""]:
     """Log of p(point, labels) / q(point)."""
-    collapsed = collapsed_of(model)
     n_classes = proposals.log_probas.shape[-1]
     density = collapsed.log_density(
         point.truth, point.rest, labels, prior, n_workers=n_workers, n_classes=n_classes
@@ -192,15 +187,3 @@ def log_weight(
 
     of_components = jax.lax.map(of_component, proposals)
     return density - logsumexp(of_components) + jnp.log(float(len(of_components)))
-
-
-def collapsed_of(model: ModuleType) -> Collapsed:
-    """The collapsed density of a model.
-
-    Raises:
-        ValueError: it is not known.
-    """
-    found = conditionals_of(model).collapsed
-    if found is None:
-        raise ValueError(f"the collapsed density of {model.__name__} is not known")
-    return found

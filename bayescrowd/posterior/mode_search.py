@@ -22,7 +22,7 @@ from bayescrowd.posterior.chains import Aim, Recording
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.convergence import Verdict, judge
 from bayescrowd.posterior.crowd_adapter import CrowdProblem
-from bayescrowd.posterior.gibbs import KernelState, conditionals_of
+from bayescrowd.posterior.gibbs import KernelState, collapsed_of, conditionals_of
 from bayescrowd.posterior.jumps import Place, fit_proposals, jump
 from bayescrowd.posterior.modes import Modes, group_chains, weigh_modes
 
@@ -63,6 +63,7 @@ class ModeSearch:
     def aim(self, recording: Recording) -> Aim:
         """Where chains start anew, and how they jump from now on."""
         problem = self._problem
+        collapsed = collapsed_of(problem.model)
         named = problem.named(recording)
         places = _places(recording.params, recording.label_mean)
         if named.is_renamed:
@@ -79,10 +80,10 @@ class ModeSearch:
             start=partial(_start_from, source),
             jump=partial(
                 jump,
-                proposals=fit_proposals(problem.model, both),
+                proposals=fit_proposals(collapsed, both),
                 labels=problem.data,
                 prior=problem.prior,
-                model=problem.model,
+                collapsed=collapsed,
                 n_workers=problem.sizes.n_workers,
             ),
         )

@@ -38,12 +38,11 @@ from bayescrowd.posterior.convergence import (
     effective_size,
     entries_to_watch,
 )
-from bayescrowd.posterior.gibbs import conditionals_of
+from bayescrowd.posterior.gibbs import collapsed_of, conditionals_of
 from bayescrowd.posterior.jumps import (
     Place,
     Point,
     Proposals,
-    collapsed_of,
     fit_proposals,
     log_weight,
     propose,
@@ -257,7 +256,7 @@ def _log_weights(
 ) -> tuple[Float[np.ndarray, "chain draw"], Float[np.ndarray, " proposal"]]:
     """Log weights of points drawn in a mode, chain by chain, and of points from its proposal."""
     key_drawn, key_proposed = jax.random.split(rng_key)
-    proposals = fit_proposals(model, places)
+    proposals = fit_proposals(collapsed_of(model), places)
     n_each = -(-N_POINTS // len(places))
     drawn = []
     for key, place in zip(jax.random.split(key_drawn, len(places)), places, strict=True):
@@ -293,15 +292,15 @@ def _weights_of_draws(
     n_workers: int,
 ) -> Float[Array, " draw"]:
     """Log weights of draws, whose classes are drawn anew from their exact conditional."""
-    of_model = conditionals_of(model)
+    of_model, collapsed = conditionals_of(model), collapsed_of(model)
     n_items = proposals.log_probas.shape[1]
 
     def of_draw(draw: tuple[Any, Mapping[str, Array]]) -> Float[Array, ""]:
         key_truth, key_rest = jax.random.split(draw[0])
         params = model.Params(**draw[1])
         truth = draw_categories(key_truth, of_model.log_joint(params, labels, n_items=n_items))
-        point = Point(truth, collapsed_of(model).rest_of(key_rest, truth, params, labels))
-        return log_weight(point, proposals, labels, prior, model=model, n_workers=n_workers)
+        point = Point(truth, collapsed.rest_of(key_rest, truth, params, labels))
+        return log_weight(point, proposals, labels, prior, collapsed=collapsed, n_workers=n_workers)
 
     return jax.lax.map(of_draw, (keys, dict(params)))
 
@@ -317,9 +316,10 @@ def _weights_of_proposals(
     n_workers: int,
 ) -> Float[Array, " draw"]:
     """Log weights of points from the proposal."""
+    collapsed = collapsed_of(model)
 
     def of_key(key: Any) -> Float[Array, ""]:
-        point = propose(key, proposals, labels, model=model)
-        return log_weight(point, proposals, labels, prior, model=model, n_workers=n_workers)
+        point = propose(key, proposals, labels, collapsed=collapsed)
+        return log_weight(point, proposals, labels, prior, collapsed=collapsed, n_workers=n_workers)
 
     return jax.lax.map(of_key, keys)

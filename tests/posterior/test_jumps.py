@@ -14,7 +14,8 @@ from bayescrowd.models import hierarchical_dawid_skene, mace
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior import gibbs, jumps
 from bayescrowd.posterior.conditionals.hierarchical_dawid_skene import Crowd
-from bayescrowd.posterior.jumps import Place, collapsed_of, fit_proposals
+from bayescrowd.posterior.gibbs import collapsed_of
+from bayescrowd.posterior.jumps import Place, fit_proposals
 
 CROWDS = [name for name, facts in models.catalogue("labels").items() if facts.has_conditionals]
 COLLAPSED = [
@@ -97,9 +98,9 @@ def test_proposals_have_the_density_that_they_say(name):
     @jax.jit
     def log_weights_of(keys, proposals):
         def of_key(key):
-            point = jumps.propose(key, proposals, labels, model=model)
+            point = jumps.propose(key, proposals, labels, collapsed=collapsed_of(model))
             return jumps.log_weight(
-                point, proposals, labels, model.Prior(), model=model, n_workers=3
+                point, proposals, labels, model.Prior(), collapsed=collapsed_of(model), n_workers=3
             )
 
         return jax.vmap(of_key)(keys)
@@ -127,7 +128,7 @@ def proposals_of(model, seed):
     }
     params = {name: draws[name] for name in model.Params._fields if name in draws}
     probas = rng.dirichlet(np.ones(3), (2, SIZES["n_items"]))
-    return fit_proposals(model, [Place(one, params) for one in probas])
+    return fit_proposals(collapsed_of(model), [Place(one, params) for one in probas])
 
 
 # The transition
@@ -161,7 +162,7 @@ def around_a_jump(rng_key, proposals, name):
             proposals,
             labels,
             model.Prior(),
-            model=model,
+            collapsed=collapsed_of(model),
             n_workers=3,
             n_jumps=4,
         )

@@ -13,7 +13,8 @@ import bayescrowd as bc
 from bayescrowd.models import dawid_skene
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.container import group_of
-from bayescrowd.posterior.jumps import Place, collapsed_of
+from bayescrowd.posterior.gibbs import collapsed_of
+from bayescrowd.posterior.jumps import Place
 from bayescrowd.posterior.modes import (
     bridge,
     group_chains,
