@@ -170,19 +170,17 @@ def around_a_jump(rng_key, proposals, name):
         # Parameters that were integrated out are drawn anew, as the next sweep would.
         return truth, of_model.draw_params(key_draw, truth, params, labels, model.Prior())
 
-    keys = (jax.random.split(key_jump, N_DRAWS), jax.random.split(key_draw, N_DRAWS))
+    # Both crowds' labels in one call, which is compiled once.
+    others = drawn.labels._replace(label=jnp.roll(drawn.labels.label, 1, axis=0))
+    once = (drawn.params, drawn.truth)
+    both = jax.tree.map(lambda *x: jnp.concatenate(x), (*once, drawn.labels), (*once, others))
+    keys = (jax.random.split(key, 2 * N_DRAWS) for key in (key_jump, key_draw))
+    truth, params = jax.vmap(jumped)(*keys, *both)
     every = jax.vmap(statistics)
     before = every(drawn.params, drawn.truth, drawn.labels)
-    truth, params = jax.vmap(jumped)(*keys, drawn.params, drawn.truth, drawn.labels)
-    others = drawn.labels._replace(label=jnp.roll(drawn.labels.label, 1, axis=0))
-    truth_of_others, params_of_others = jax.vmap(jumped)(*keys, drawn.params, drawn.truth, others)
-    share = (truth != drawn.truth).any(axis=1).mean()
-    return (
-        share,
-        before,
-        every(params, truth, drawn.labels),
-        every(params_of_others, truth_of_others, drawn.labels),
-    )
+    after = every(params, truth, jax.tree.map(lambda x: jnp.concatenate([x, x]), drawn.labels))
+    share = (truth[:N_DRAWS] != drawn.truth).any(axis=1).mean()
+    return share, before, after[:N_DRAWS], after[N_DRAWS:]
 
 
 def largest_error(before, after):
