@@ -21,7 +21,7 @@ import arviz as az
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.posterior.alignment import Alignment, complaints
@@ -368,14 +368,25 @@ def _relative_ess(log_likelihood: xr.DataArray) -> float:
 def _check_same_labels(posteriors: Mapping[str, Container]) -> None:
     labels = {name: _labels_of(post) for name, post in posteriors.items()}
     (first, expected), *others = labels.items()
+    gold = _gold_of(posteriors[first])
     for name, found in others:
         if not found.equals(expected):
             raise ValueError(f"{first!r} and {name!r} are posteriors of different labels")
+        if not np.array_equal(_gold_of(posteriors[name]), gold):
+            raise ValueError(f"{first!r} and {name!r} are posteriors given different gold")
 
 
 def _labels_of(post: Container) -> pd.DataFrame:
-    codes = group_of(post, "constant_data").to_dataframe()
-    return codes.assign(label=group_of(post, "observed_data")["label"].to_numpy())
+    codes = group_of(post, "constant_data")
+    of_judgements = codes[[name for name in codes.data_vars if codes[name].dims == ("judgement",)]]
+    labels = group_of(post, "observed_data")["label"].to_numpy()
+    return of_judgements.to_dataframe().assign(label=labels)
+
+
+def _gold_of(post: Container) -> Int[np.ndarray, " task"]:
+    """Known class of each task, -1 where none is; empty if no class is known."""
+    codes = group_of(post, "constant_data")
+    return codes["gold_code"].to_numpy() if "gold_code" in codes else np.zeros(0, dtype=int)
 
 
 def _standard_error(pointwise: Float[np.ndarray, " task"]) -> float:

@@ -10,7 +10,7 @@ where chains have been (see `bayescrowd.posterior.jumps`).
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ import xarray as xr
 from jaxtyping import Float, Int, PRNGKeyArray
 from scipy.special import softmax
 
-from bayescrowd.posterior.chains import Aim, Recording
+from bayescrowd.posterior.chains import Aim, Extension, Recording
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.convergence import Verdict, judge
 from bayescrowd.posterior.crowd_adapter import CrowdProblem
@@ -26,7 +26,13 @@ from bayescrowd.posterior.gibbs import KernelState, collapsed_of, conditionals_o
 from bayescrowd.posterior.jumps import Place, fit_proposals, jump
 from bayescrowd.posterior.modes import Modes, group_chains, weigh_modes
 
-__all__ = ["ModeSearch"]
+__all__ = ["ModeSearch", "extension_of"]
+
+MOST_LABELS_DRAWN = 100_000_000
+"""Number of draws of a chain times labels of the crowd at which Gibbs sampling gives up."""
+
+LEAST_DRAWS = 400
+"""Kept draws per chain below which even independent ones can miss R-hat 1.01 among many entries."""
 
 NEGLIGIBLE = 1e-3
 """Weight below which chains leave a mode, if three standard errors do not make it larger."""
@@ -130,6 +136,50 @@ class ModeSearch:
             model=problem.model,
             n_workers=problem.sizes.n_workers,
         )
+
+
+def extension_of(
+    rng_key: PRNGKeyArray,
+    problem: Any,
+    method: str,
+    *,
+    chains: int,
+    draws: int,
+    most_draws: int | None,
+) -> tuple[Extension | None, ModeSearch | None]:
+    """How sampling goes on until chains agree, and what finds their modes, if it can and shall.
+
+    Args:
+        rng_key: the source of randomness of the search for modes.
+        problem: the crowd or the features, with their model.
+        method: the sampler.
+        chains: number of chains.
+        draws: number of draws of each chain that are kept.
+        most_draws: largest number of draws of each chain; None for the default.
+
+    Raises:
+        ValueError: `most_draws` is less than `draws`, or the draws are a fixed number here.
+    """
+    if most_draws is not None and most_draws < draws:
+        raise ValueError(f"most_draws={most_draws}: expected at least draws={draws}")
+    if not isinstance(problem, CrowdProblem) or method == "svi":
+        if most_draws not in (None, draws):
+            raise ValueError(
+                "most_draws is for samplers of crowd models; fits of 'svi' and models of features "
+                "make exactly `draws` draws"
+            )
+        return None, None
+    if most_draws is None:
+        # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
+        n_labels = max(len(problem.data.label), 1)
+        goes_on = method == "gibbs" and draws >= LEAST_DRAWS
+        most_draws = MOST_LABELS_DRAWN // n_labels if goes_on else draws
+    if chains < 2 or most_draws <= draws:
+        return None, None
+    search = ModeSearch(problem, rng_key)
+    if method == "gibbs" and search.can_jump:
+        return Extension(most_draws, search.judge, search.aim), search
+    return Extension(most_draws, search.judge), None
 
 
 def _known(problem: CrowdProblem) -> Int[np.ndarray, " item"] | None:

@@ -26,13 +26,13 @@ from bayescrowd.data.table_dataset import TableDataset
 from bayescrowd.data.truth import Truth
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chain_method import ChainMethod, check_devices
-from bayescrowd.posterior.chains import Extension, ReadDraw, run_chains
+from bayescrowd.posterior.chains import ReadDraw, run_chains
 from bayescrowd.posterior.container import Container, assemble, group_names, group_of
 from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
 from bayescrowd.posterior.feature_data import Groups
-from bayescrowd.posterior.mode_search import ModeSearch
+from bayescrowd.posterior.mode_search import extension_of
 from bayescrowd.posterior.predictive import N_PREDICTIVE
 
 __all__ = ["label_posterior", "sample_posterior"]
@@ -41,12 +41,6 @@ Method = Literal["gibbs", "nuts", "svi"]
 
 WARMUP = {"nuts": 1000, "svi": 4000}
 """Default number of draws to discard, or of steps of the variational fit."""
-
-MOST_LABELS_DRAWN = 100_000_000
-"""Number of draws of a chain times labels of the crowd at which Gibbs sampling gives up."""
-
-LEAST_DRAWS = 400
-"""Kept draws per chain below which even independent ones can miss R-hat 1.01 among many entries."""
 
 _NAMES = ("FACTS", "Params", "Prior", "model", "label_log_joint", "simulate", "simulate_labels")
 
@@ -230,7 +224,7 @@ def sample_posterior(
         (problem.data,),
         {**problem.sizes._asdict(), "prior": problem.prior},
     )
-    extension, search = _extension(
+    extension, search = extension_of(
         key_search, problem, method, chains=chains, draws=draws, most_draws=most_draws
     )
     recording = run_chains(
@@ -325,38 +319,6 @@ def _kernel(
     if method == "svi":
         return svi.Variational(model, batch_size, progress), svi.read_draw
     return nuts.NutsChains(model, n_warmup, target_accept, chain_method), nuts.read_draw
-
-
-def _extension(
-    rng_key: PRNGKeyArray,
-    problem: CrowdProblem | FeatureProblem,
-    method: Method,
-    *,
-    chains: int,
-    draws: int,
-    most_draws: int | None,
-) -> tuple[Extension | None, ModeSearch | None]:
-    """How sampling goes on until chains agree, and what finds their modes, if it can and shall."""
-    if most_draws is not None and most_draws < draws:
-        raise ValueError(f"most_draws={most_draws}: expected at least draws={draws}")
-    if isinstance(problem, FeatureProblem) or method == "svi":
-        if most_draws not in (None, draws):
-            raise ValueError(
-                "most_draws is for samplers of crowd models; fits of 'svi' and models of features "
-                "make exactly `draws` draws"
-            )
-        return None, None
-    if most_draws is None:
-        # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
-        n_labels = max(len(problem.data.label), 1)
-        goes_on = method == "gibbs" and draws >= LEAST_DRAWS
-        most_draws = MOST_LABELS_DRAWN // n_labels if goes_on else draws
-    if chains < 2 or most_draws <= draws:
-        return None, None
-    search = ModeSearch(problem, rng_key)
-    if method == "gibbs" and search.can_jump:
-        return Extension(most_draws, search.judge, search.aim), search
-    return Extension(most_draws, search.judge), None
 
 
 def _default_method(model: ModuleType) -> Method:

@@ -116,6 +116,37 @@ def test_proposals_have_the_density_that_they_say(name):
     assert abs(first - second) < 4 * np.hypot(error_first, error_second)
 
 
+def test_proposals_keep_known_classes():
+    # The mean of p / q is then the probability of the labels and of the known classes.
+    model, gold = models.dawid_skene, np.array([-1, 2, -1, 0, -1])
+    label = jnp.asarray([0, 0, 1, 1, 1, 1, 2, 2, 0, 0, 2, 0, 1, 1, 2])
+    labels = Labels(ITEM, WORKER, label, gold=jnp.asarray(gold))
+    collapsed = collapsed_of(model)
+    probas = np.random.default_rng(0).dirichlet(np.ones(3), (2, SIZES["n_items"]))
+    proposals = fit_proposals(collapsed, [Place(one, {}) for one in probas], gold)
+
+    @jax.jit
+    @jax.vmap
+    def proposed(key):
+        point = jumps.propose(key, proposals, labels, collapsed=collapsed)
+        weight = jumps.log_weight(
+            point, proposals, labels, model.Prior(), collapsed=collapsed, n_workers=3
+        )
+        return point.truth, weight
+
+    truth, log_weight = map(np.asarray, proposed(jax.random.split(jax.random.key(0), 4_000)))
+    assert (truth[:, gold >= 0] == gold[gold >= 0]).all()
+    possible = [z for z in product(range(3), repeat=5) if z[1] == 2 and z[3] == 0]
+    densities = jax.jit(
+        jax.vmap(
+            lambda z: collapsed.log_density(z, (), labels, model.Prior(), n_workers=3, n_classes=3)
+        )
+    )(jnp.array(possible))
+    expected = np.exp(np.asarray(densities, dtype=float)).sum()
+    weight = np.exp(log_weight.astype(float))
+    assert abs(weight.mean() - expected) < MOST_ERRORS * weight.std() / np.sqrt(len(weight))
+
+
 def proposals_of(model, seed):
     """Two components that know nothing of the labels; the rest is fitted to broad draws."""
     rng = np.random.default_rng(seed)
