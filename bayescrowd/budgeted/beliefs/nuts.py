@@ -37,12 +37,8 @@ from bayescrowd.budgeted.beliefs.feature_readings import (
     observations,
 )
 from bayescrowd.budgeted.beliefs.label_multisets import MultisetReader, Multisets, multisets
-from bayescrowd.budgeted.beliefs.naive_bayes import (
-    ChannelReader,
-    PointEstimate,
-    Reader,
-    first_majority,
-)
+from bayescrowd.budgeted.beliefs.majorities import first_majority
+from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, PointEstimate, Reader
 from bayescrowd.budgeted.beliefs.warm_nuts import (
     N_KEPT,
     Chains,
