@@ -5,9 +5,10 @@
 
 The two samplers draw from one posterior, so the policies may differ by chance alone. In each
 repeat both meet the same split, the same answers and the same seed; they part at the first Thompson
-draw. `difference` is the error of NUTS minus that of the conjugate draws, with the standard error
-over repeats, and `in errors` their ratio, which should lie between -2 and 2. 'other seed' is the
-conjugate policy with another seed: how much two runs differ that draw by the same sampler.
+draw. `difference` is the error of NUTS minus that of the conjugate draws, and likewise the amount
+spent, with the standard error over repeats, and `in errors` their ratio, which should lie between
+-2 and 2. 'other seed' is the conjugate policy with another seed: how much two runs differ that draw
+by the same sampler.
 
 Of the chosen features the share of the repeats in which each was chosen is printed, and the largest
 paired difference between those shares in its standard errors. Times are of the CPU per query, of
@@ -121,7 +122,11 @@ def report(name: str, options: argparse.Namespace) -> None:
         rate=options.rate,
         n_jobs=options.jobs,
     )
-    differences = paired_differences(curve, "conjugate")
+    by_measure = {
+        measure: paired_differences(curve.assign(error=curve[measure]), "conjugate")
+        for measure in ("error", "spent")
+    }
+    differences = pd.concat(by_measure, names=["measure"])
     differences["in errors"] = differences["difference"] / differences["standard_error"]
     print(f"\n{name}: {options.repeats} repeats, B={options.budget}, K={options.features}")
     for found in (curve_means(curve), differences, shares_chosen(curve)):

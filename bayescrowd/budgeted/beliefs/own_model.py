@@ -14,8 +14,9 @@ first W are read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
+from itertools import count
 from typing import Any, NamedTuple
 
 import jax
@@ -25,8 +26,10 @@ from numpyro import handlers
 from numpyro.infer.util import potential_energy
 from scipy.special import comb, gammaln
 
-from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, draws_credibility
+from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
 from bayescrowd.budgeted.beliefs.drawn_tables import (
+    DrawnTables,
+    credibility_of_batches,
     draws_of_channels,
     read_tables,
     refuse_mode,
@@ -42,11 +45,13 @@ from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
 from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, PointEstimate, Reader
 from bayescrowd.budgeted.beliefs.warm_nuts import (
     FEWEST_SLOTS,
+    N_CHAINS,
     N_KEPT,
     SLOT_GROWTH,
     Target,
     advance,
     draw_from_prior,
+    further_seed,
     n_slots,
     needs_adapting,
 )
@@ -151,10 +156,16 @@ class OwnModelBelief:
         measure: Measure,
         required: tuple[float, float] | None = None,
     ) -> Credibility:
-        """How well the feature's channel is known, from the draws."""
-        channel = self._channels[:, feature, :, : self.n_outcomes[feature]]
-        found = draws_credibility(channel, prior, epsilon=epsilon, measure=measure)
-        return Credibility(found.value, 1.0, found.error)
+        """How well the feature's channel is known, from the draws and as many more as it takes."""
+        width = self.n_outcomes[feature]
+        return credibility_of_batches(
+            (DrawnTables(drawn[:, feature, :, :width], None) for drawn in self._batches()),
+            N_CHAINS,
+            prior,
+            epsilon=epsilon,
+            measure=measure,
+            required=required,
+        )
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
@@ -174,6 +185,20 @@ class OwnModelBelief:
         adapts = needs_adapting(n) or len(new) > 1
         changed._take(advance(n, self._chains, data, {}, adapts, target=self._target, sizes=sizes))
         return changed
+
+    def _batches(self) -> Iterator[Float[np.ndarray, "draw feature cls outcome"]]:
+        """The channels of the draws, and of further draws of the same chains."""
+        yield self._channels
+        n, chains = len(self._readings), self._chains
+        data, sizes = self._posed(n_slots(n))
+        for batch in count(1):
+            seed = further_seed(n, batch)
+            if n == 0:
+                found = draw_from_prior(seed, data, {}, target=self._target, sizes=sizes)
+            else:
+                found = advance(seed, chains, data, {}, False, target=self._target, sizes=sizes)
+            chains = jax.tree.map(np.asarray, found[0])
+            yield self._checked(found[1])
 
     def _take(self, found: Any) -> None:
         """Keep the chains and the channels of their draws, which are checked."""
