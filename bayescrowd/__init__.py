@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.singular_vectors import GhoshSVD as GhoshSVD
     from bayescrowd.aggregation.spectral.estimator import SpectralDawidSkene as SpectralDawidSkene
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
-    from bayescrowd.budgeted.beliefs.own_model import ModelSampler as ModelSampler
+    from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler as ModelSampler
     from bayescrowd.budgeted.evaluation.curve import budget_curve as budget_curve
     from bayescrowd.budgeted.evaluation.planning import plan_budget as plan_budget
     from bayescrowd.budgeted.evaluation.simulation import simulate_budget as simulate_budget
@@ -118,7 +118,7 @@ _NAMES = {
     "MDPD": "bayescrowd.mixture.mdpd",
     "MMSR": "bayescrowd.aggregation.mmsr",
     "MajorityVote": "bayescrowd.aggregation.majority",
-    "ModelSampler": "bayescrowd.budgeted.beliefs.own_model",
+    "ModelSampler": "bayescrowd.budgeted.beliefs.model_sampler",
     "MultiSelection": "bayescrowd.selection.repeats.multi_selection",
     "MultiSelectionClassifier": "bayescrowd.selection.repeats.multi_selection",
     "MutualInformationSelector": "bayescrowd.selection.workers.mutual_information",

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from bayescrowd.budgeted.beliefs.credibility import Measure
+from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
 from bayescrowd.budgeted.beliefs.naive_bayes import PointEstimate
 from bayescrowd.budgeted.beliefs.options import (
     BELIEFS,
@@ -33,7 +34,6 @@ from bayescrowd.budgeted.beliefs.options import (
     fewest_labels,
     model_prior,
 )
-from bayescrowd.budgeted.beliefs.own_model import ModelSampler
 from bayescrowd.budgeted.classifier import Classifier, slots_of_values
 from bayescrowd.budgeted.core import Core, Problem
 from bayescrowd.budgeted.purchases import Purchases

@@ -19,7 +19,7 @@ from numpyro.infer import MCMC, NUTS, init_to_median, log_likelihood
 
 from bayescrowd import models
 from bayescrowd.budgeted.beliefs.drawn_tables import LEAST, read_tables
-from bayescrowd.budgeted.beliefs.own_model import ModelSampler
+from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
 from bayescrowd.budgeted.purchases import Purchases
 from bayescrowd.posterior.chains import FeatureSizes, ReadingSizes
 from bayescrowd.posterior.container import assemble, dataset_of, group_names, group_of

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
+from bayescrowd.budgeted.beliefs.majorities import first_majority
 from bayescrowd.budgeted.query_book import Event
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import access_path, naive_bayes

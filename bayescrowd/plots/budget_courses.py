@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 
 from bayescrowd.budgeted.beliefs.credibility import table_credibility
 from bayescrowd.budgeted.beliefs.credibility_thresholds import delta_of, thresholds
-from bayescrowd.budgeted.beliefs.naive_bayes import first_majority
+from bayescrowd.budgeted.beliefs.majorities import first_majority
 from bayescrowd.budgeted.policies.bleafs import BLeafs
 from bayescrowd.budgeted.policy import BudgetResult
 from bayescrowd.budgeted.space import FeatureSpace

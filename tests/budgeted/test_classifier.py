@@ -6,7 +6,8 @@ import pytest
 from sklearn.naive_bayes import CategoricalNB
 
 import bayescrowd as bc
-from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, first_majority, majority_shares
+from bayescrowd.budgeted.beliefs.majorities import first_majority, majority_shares
+from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.evaluation.paired_runs import classification_error, learn_from_all
 from bayescrowd.budgeted.space import FeatureSpace

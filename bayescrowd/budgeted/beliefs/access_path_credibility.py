@@ -31,9 +31,7 @@ the chains run on. (Names are chosen for the states at hand, which adds about .0
 guesses and the standard error does not cover. The chains of a table of thousands of rows, learned
 at once, are not quite independent, but then hardly differ.) `required` turns the estimate into a
 sequential test: the chains stop as soon as it is clear on which side of the required credibilities
-the estimates are. A feature that is taken for credible too early is never asked about again, while
-one that is not goes on and is tested after the next answer. Therefore it takes `N_ERRORS_ABOVE`
-standard errors to say yes and `N_ERRORS_BELOW` to say no.
+the estimates are (`is_clear`).
 
 Incomplete Beta functions are those of Peizer and Pratt (1968, "A normal approximation for binomial,
 F, beta, and other common, related tail probabilities, I", Journal of the American Statistical
@@ -57,6 +55,7 @@ from scipy.special import betainc, betaln, ndtr
 from bayescrowd.budgeted.beliefs.credibility import (
     Credibility,
     Measure,
+    is_clear,
     known_intervals,
     table_credibility,
 )
@@ -64,12 +63,6 @@ from bayescrowd.posterior.conditionals.access_path_feature import draw_dirichlet
 from bayescrowd.posterior.conditionals.access_path_sweep import Tables
 
 __all__ = ["align", "joint_credibility"]
-
-MOST_ERROR = 0.008
-"""Standard error at which the chains stop: below .01 even where it is underestimated by a fifth."""
-
-N_ERRORS_ABOVE, N_ERRORS_BELOW = 3.0, 1.0
-"""Number of standard errors above and below what is required at which a comparison is decided."""
 
 FEWEST_STATES, MOST_STATES = 8, 512
 """Number of further states of each chain that are looked at first, and at most in all."""
@@ -142,7 +135,7 @@ def joint_credibility(
         )
         # few states may have been named by chance; a comparison that is clear may do with them
         is_first_look = len(kept) == 1 and required is None
-        if (_is_enough(known, errors, required) and not is_first_look) or len(kept) > MOST_STATES:
+        if (is_clear(known, errors, required) and not is_first_look) or len(kept) > MOST_STATES:
             break
         more = list(islice(states, FEWEST_STATES if len(kept) == 1 else len(kept)))
         if not more:
@@ -353,18 +346,3 @@ def _beta_density(
     inside = np.where(is_inside, x, 0.5)
     log_density = (a - 1) * np.log(inside) + (b - 1) * np.log1p(-inside) - betaln(a, b)
     return np.where(is_inside, np.exp(log_density), 0.0)
-
-
-def _is_enough(
-    known: Float[np.ndarray, " table"],
-    errors: Float[np.ndarray, " table"],
-    required: tuple[float, float] | None,
-) -> bool:
-    """Whether errors are small, or the comparison with what is required is clear without that."""
-    is_exact = errors <= MOST_ERROR
-    if required is None or is_exact.all():
-        return bool(is_exact.all())
-    above = known - required
-    is_short = above < np.where(is_exact, 0, -N_ERRORS_BELOW * errors)
-    is_reached = above >= np.where(is_exact, 0, N_ERRORS_ABOVE * errors)
-    return bool(is_short.any() or is_reached.all())

@@ -37,6 +37,7 @@ __all__ = [
     "Measure",
     "batch_error",
     "draws_credibility",
+    "is_clear",
     "known_intervals",
     "rows_credibility",
     "table_credibility",
@@ -47,6 +48,13 @@ Measure = Literal["interval", "variance", "hdi"]
 
 HDI_MASS = 0.95
 """Probability inside a highest-density interval."""
+
+MOST_ERROR = 0.008
+"""Standard error at which an estimate is exact enough: below .01 even where the error is
+underestimated by a fifth."""
+
+N_ERRORS_ABOVE, N_ERRORS_BELOW = 3.0, 1.0
+"""Number of standard errors above and below what is required at which a comparison is decided."""
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
 """The factor by which a step of golden-section search narrows the bracket."""
@@ -169,6 +177,37 @@ def batch_error(series: Float[np.ndarray, " draw"], n_batches: int) -> float:
     """
     batches = np.array([batch.mean() for batch in np.array_split(series, max(n_batches, 2))])
     return float(batches.std(ddof=1) / np.sqrt(len(batches)))
+
+
+def is_clear(
+    known: Float[np.ndarray, " table"],
+    errors: Float[np.ndarray, " table"],
+    required: tuple[float, float] | None,
+) -> bool:
+    """Whether errors are small, or the comparison with what is required is clear without that.
+
+    A feature that is taken for credible too early is never asked about again, while one that is not
+    goes on and is tested after the next answer. Therefore it takes `N_ERRORS_ABOVE` standard errors
+    to say yes and `N_ERRORS_BELOW` to say no.
+
+    Args:
+        known: estimates of the credibility of values given the class, and of labels given values.
+        errors: their standard errors.
+        required: what the two are compared with, if only the comparison matters.
+
+    Examples:
+        >>> import numpy as np
+        >>> known, errors = np.array([0.80, 1.0]), np.array([0.02, 0.0])
+        >>> [is_clear(known, errors, (least, 1.0)) for least in (0.7, 0.75, 0.85)]
+        [True, False, True]
+    """
+    is_exact = errors <= MOST_ERROR
+    if required is None or is_exact.all():
+        return bool(is_exact.all())
+    above = known - required
+    is_short = above < np.where(is_exact, 0, -N_ERRORS_BELOW * errors)
+    is_reached = above >= np.where(is_exact, 0, N_ERRORS_ABOVE * errors)
+    return bool(is_short.any() or is_reached.all())
 
 
 def rows_credibility(

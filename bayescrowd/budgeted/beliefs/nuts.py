@@ -12,9 +12,11 @@ them. Chains are seeded with the number of their readings: the same readings giv
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import jax
@@ -26,6 +28,7 @@ from numpyro import handlers
 from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
 from bayescrowd.budgeted.beliefs.drawn_tables import (
     DrawnTables,
+    credibility_of_batches,
     evened,
     padded,
     read_tables,
@@ -37,18 +40,16 @@ from bayescrowd.budgeted.beliefs.feature_readings import (
     observations,
 )
 from bayescrowd.budgeted.beliefs.label_multisets import MultisetReader, Multisets, multisets
-from bayescrowd.budgeted.beliefs.naive_bayes import (
-    ChannelReader,
-    PointEstimate,
-    Reader,
-    first_majority,
-)
+from bayescrowd.budgeted.beliefs.majorities import first_majority
+from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, PointEstimate, Reader
 from bayescrowd.budgeted.beliefs.warm_nuts import (
+    N_CHAINS,
     N_KEPT,
     Chains,
     Target,
     advance,
     draw_from_prior,
+    further_seed,
     n_slots,
     needs_adapting,
 )
@@ -123,9 +124,15 @@ class NutsBelief:
         measure: Measure,
         required: tuple[float, float] | None = None,
     ) -> Credibility:
-        """How well the feature's tables are known, from the draws."""
-        drawn = self.features[feature]
-        return drawn.tables.credibility(prior, epsilon=epsilon, measure=measure)
+        """How well the feature's tables are known, from the draws and as many more as it takes."""
+        return credibility_of_batches(
+            self.features[feature].batches(),
+            N_CHAINS,
+            prior,
+            epsilon=epsilon,
+            measure=measure,
+            required=required,
+        )
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
@@ -216,6 +223,22 @@ class FeatureDraws:
         found = advance(n, self.chains, data, arguments, adapts, target=target, sizes=sizes)
         chains, tables = _as_values(found)
         return replace(self, readings=readings, chains=chains, tables=tables)
+
+    def batches(self) -> Iterator[DrawnTables]:
+        """The draws, and further draws of the same chains, which stay where they are."""
+        yield self.tables
+        n, chains = len(self.readings), self.chains
+        shape = (self.n_classes, self.n_values, self.labels_per_query)
+        target, data, sizes = _posed(*shape, self.prior, self.readings)
+        arguments = {"prior": self.prior}
+        for batch in count(1):
+            seed = further_seed(n, batch)
+            if n == 0:
+                found = draw_from_prior(seed, data, arguments, target=target, sizes=sizes)
+            else:
+                found = advance(seed, chains, data, arguments, False, target=target, sizes=sizes)
+            chains, tables = _as_values(found)
+            yield tables
 
     def _read(self, labels: tuple[int, ...]) -> tuple[int, ...]:
         """The labels that the model sees: for naive Bayes, the one that most workers gave."""

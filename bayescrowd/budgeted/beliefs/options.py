@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
+from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
 from bayescrowd.budgeted.beliefs.naive_bayes import Belief, NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.nuts import NutsBelief
-from bayescrowd.budgeted.beliefs.own_model import ModelSampler, OwnModelBelief
+from bayescrowd.budgeted.beliefs.own_model import OwnModelBelief
 from bayescrowd.budgeted.beliefs.worker_rows import FEWEST_LABELS, POOLING
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import check_fields

@@ -14,9 +14,9 @@ first W are read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 import jax
@@ -26,8 +26,10 @@ from numpyro import handlers
 from numpyro.infer.util import potential_energy
 from scipy.special import comb, gammaln
 
-from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, draws_credibility
+from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure
 from bayescrowd.budgeted.beliefs.drawn_tables import (
+    DrawnTables,
+    credibility_of_batches,
     draws_of_channels,
     read_tables,
     refuse_mode,
@@ -38,19 +40,18 @@ from bayescrowd.budgeted.beliefs.feature_readings import (
     observations,
 )
 from bayescrowd.budgeted.beliefs.label_multisets import Multisets, multisets
-from bayescrowd.budgeted.beliefs.naive_bayes import (
-    ChannelReader,
-    PointEstimate,
-    Reader,
-    first_majority,
-)
+from bayescrowd.budgeted.beliefs.majorities import first_majority
+from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
+from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, PointEstimate, Reader
 from bayescrowd.budgeted.beliefs.warm_nuts import (
     FEWEST_SLOTS,
+    N_CHAINS,
     N_KEPT,
     SLOT_GROWTH,
     Target,
     advance,
     draw_from_prior,
+    further_seed,
     n_slots,
     needs_adapting,
 )
@@ -58,62 +59,10 @@ from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.data.vocabulary import comma_list
 from bayescrowd.posterior.chains import FeatureSizes, ReadingSizes
 
-__all__ = ["ModelSampler", "MultisetChannelReader", "OwnModelBelief"]
+__all__ = ["MultisetChannelReader", "OwnModelBelief"]
 
 ROUNDING = 1e-3
 """By how much the probabilities of a channel's row may miss one, in single precision."""
-
-
-@dataclass(frozen=True)
-class ModelSampler:
-    """A NumPyro model of one's own, for a policy's `sampler`.
-
-    Args:
-        model: a function with NumPyro's primitives that is called as that of
-            `bayescrowd.models.naive_bayes`, `model(observations, n_items=, n_classes=, n_values=)`,
-            or, if the policy's `model` is 'access_path', as that of `access_path`, with
-            `n_groups=1` as well. Positions of features,
-            classes and values are those of the policy's space. Each reading is of an item of its
-            own, whose class is `observations.target`. Readings are padded: those whose `item` is
-            `n_items`, and items of class -1, must leave the density as it is. Hidden discrete
-            values have to be summed out.
-        channels: turns one draw, the values of the model's sites by name, into P(outcome | class)
-            of all features, [feature, cls, outcome], zero beyond a feature's last outcome. It is
-            compiled, so it uses `jax.numpy`. Outcomes are the values for 'naive_bayes', and for
-            'access_path' the multisets of labels in the order of
-            `itertools.combinations_with_replacement`. By default they follow from the sites
-            `conditional`, [feature, cls, value], and for 'access_path' `confusion`,
-            [feature, group, value, label] or [feature, value, label].
-
-    Examples:
-        >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
-        >>> import bayescrowd as bc
-        >>> def model(observations, *, n_items, n_classes, n_values):
-        ...     shape = (len(n_values), n_classes)
-        ...     yes = numpyro.sample("yes", dist.Beta(1, 1).expand(shape).to_event(2))
-        ...     conditional = jnp.stack([1 - yes, yes], axis=-1)
-        ...     target, item, feature, value = observations
-        ...     is_real = item < n_items
-        ...     probability = conditional[feature, target[jnp.where(is_real, item, 0)], value]
-        ...     numpyro.factor("readings", jnp.where(is_real, jnp.log(probability), 0).sum())
-        ...     numpyro.deterministic("conditional", conditional)
-        >>> space = bc.FeatureSpace(classes=["a", "b"], features={"x": [0, 1], "y": [0, 1]})
-        >>> policy = bc.RoundRobin(space, budget=8, n_features=1, sampler=bc.ModelSampler(model))
-        >>> while (query := policy.ask()) is not None:
-        ...     policy.tell(query, int(query.feature == "x" and query.target == "b"))
-        >>> policy.result().selected
-        ('x',)
-    """
-
-    # functions, which `__post_init__` checks, with a message of its own
-    model: Any
-    channels: Any = None
-
-    def __post_init__(self) -> None:
-        for name, needed in (("model", True), ("channels", False)):
-            value = getattr(self, name)
-            if not callable(value) and (needed or value is not None):
-                raise TypeError(f"{name} is {value!r:.60}; expected a function")
 
 
 class MultisetChannelReader(NamedTuple):
@@ -207,10 +156,16 @@ class OwnModelBelief:
         measure: Measure,
         required: tuple[float, float] | None = None,
     ) -> Credibility:
-        """How well the feature's channel is known, from the draws."""
-        channel = self._channels[:, feature, :, : self.n_outcomes[feature]]
-        found = draws_credibility(channel, prior, epsilon=epsilon, measure=measure)
-        return Credibility(found.value, 1.0, found.error)
+        """How well the feature's channel is known, from the draws and as many more as it takes."""
+        width = self.n_outcomes[feature]
+        return credibility_of_batches(
+            (DrawnTables(drawn[:, feature, :, :width], None) for drawn in self._batches()),
+            N_CHAINS,
+            prior,
+            epsilon=epsilon,
+            measure=measure,
+            required=required,
+        )
 
     def reader(
         self, feature: int, slots: Int[np.ndarray, " value"], estimate: PointEstimate
@@ -230,6 +185,20 @@ class OwnModelBelief:
         adapts = needs_adapting(n) or len(new) > 1
         changed._take(advance(n, self._chains, data, {}, adapts, target=self._target, sizes=sizes))
         return changed
+
+    def _batches(self) -> Iterator[Float[np.ndarray, "draw feature cls outcome"]]:
+        """The channels of the draws, and of further draws of the same chains."""
+        yield self._channels
+        n, chains = len(self._readings), self._chains
+        data, sizes = self._posed(n_slots(n))
+        for batch in count(1):
+            seed = further_seed(n, batch)
+            if n == 0:
+                found = draw_from_prior(seed, data, {}, target=self._target, sizes=sizes)
+            else:
+                found = advance(seed, chains, data, {}, False, target=self._target, sizes=sizes)
+            chains = jax.tree.map(np.asarray, found[0])
+            yield self._checked(found[1])
 
     def _take(self, found: Any) -> None:
         """Keep the chains and the channels of their draws, which are checked."""

@@ -29,11 +29,11 @@ from jaxtyping import Float, Int, Num
 from scipy.special import gammaln
 
 from bayescrowd.budgeted.beliefs.credibility import Credibility, Measure, rows_credibility
+from bayescrowd.budgeted.beliefs.majorities import majority_shares
 from bayescrowd.budgeted.beliefs.naive_bayes import (
     Belief,
     ChannelReader,
     PointEstimate,
-    majority_shares,
     mode_rows,
     prior_concentration,
     value_counts,

@@ -27,11 +27,13 @@ from numpyro.infer.hmc import hmc
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 __all__ = [
+    "N_CHAINS",
     "N_KEPT",
     "Chains",
     "Target",
     "advance",
     "draw_from_prior",
+    "further_seed",
     "n_slots",
     "needs_adapting",
 ]
@@ -89,6 +91,15 @@ def n_slots(n_readings: int) -> int:
 def needs_adapting(n_readings: int) -> bool:
     """Whether chains adapt anew at this number of readings: 1, 2, 4, 8, ..."""
     return n_readings & (n_readings - 1) == 0
+
+
+def further_seed(n_readings: int, batch: int) -> int:
+    """Seed of a further batch of draws after this many readings, the first of which has 1.
+
+    The draws after `n` readings have the seed `n`. Of a million readings and 64 batches no two
+    share a seed, and all are below the largest integer of 32 bits.
+    """
+    return n_readings + (batch << 20)
 
 
 @partial(jax.jit, static_argnames=("target", "sizes"))

@@ -15,12 +15,11 @@ import bayescrowd as bc
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
 from bayescrowd.budgeted.beliefs.access_path_credibility import (
     FEWEST_STATES,
-    MOST_ERROR,
     _beta_cdf,
     align,
     joint_credibility,
 )
-from bayescrowd.budgeted.beliefs.credibility import draws_credibility, table_credibility
+from bayescrowd.budgeted.beliefs.credibility import MOST_ERROR, draws_credibility, table_credibility
 from bayescrowd.models import access_path
 from bayescrowd.posterior.conditionals.access_path_sweep import Tables
 

@@ -5,12 +5,8 @@ import pytest
 from scipy import stats
 
 from bayescrowd.budgeted.beliefs.credibility import draws_credibility
-from bayescrowd.budgeted.beliefs.naive_bayes import (
-    ChannelReader,
-    NaiveBayesBelief,
-    first_majority,
-    majority_shares,
-)
+from bayescrowd.budgeted.beliefs.majorities import majority_shares
+from bayescrowd.budgeted.beliefs.naive_bayes import ChannelReader, NaiveBayesBelief
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.models import naive_bayes
 
@@ -95,24 +91,6 @@ def test_a_table_at_once_is_the_same_as_one_by_one():
                 singly = singly.observe(f, int(y), said)
     for f in range(2):
         np.testing.assert_allclose(at_once.rows(f), singly.rows(f))
-
-
-def test_majorities_by_hand():
-    labels = np.array([[0, 0, 1], [2, 1, 0], [-1, -1, -1], [1, -1, 1]])
-    expected = [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 0], [0, 1, 0]]
-    np.testing.assert_allclose(majority_shares(labels, 3), expected)
-    expected[1] = [0, 0, 1]
-    np.testing.assert_allclose(first_majority(labels, 3), expected)
-
-
-def test_the_first_of_tied_labels_is_a_fair_choice():
-    labels = np.random.default_rng(0).integers(0, 3, (4_000, 5))
-    shared, first = majority_shares(labels, 3), first_majority(labels, 3)
-    assert (shared.max(axis=1) < 1).mean() == pytest.approx(0.37, abs=0.03)  # 90 of 243 tie
-    assert set(first.sum(axis=1)) == {1.0}
-    assert (shared[first == 1] > 0).all()
-    # 1,500 ties of two: the standard error is half the root of their number; four of them
-    np.testing.assert_allclose(first.sum(axis=0), shared.sum(axis=0), atol=4 * 0.5 * 1_500**0.5)
 
 
 def test_a_reader_looks_values_up_and_ignores_missing_ones():

@@ -9,7 +9,8 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.budgeted.beliefs.label_multisets import multisets
-from bayescrowd.budgeted.beliefs.own_model import ModelSampler, MultisetChannelReader
+from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
+from bayescrowd.budgeted.beliefs.own_model import MultisetChannelReader
 
 SPACE = bc.FeatureSpace(classes=["p", "q"], features={"x": ["a", "b"], "y": ["a", "b"]})
 
@@ -108,11 +109,6 @@ def test_its_posterior_has_its_own_sites(played):
 def test_models_that_cannot_be_used_are_refused(model, channels, complaint):
     with pytest.raises(ValueError, match=complaint):
         bc.RoundRobin(SPACE, 9, 1, sampler=ModelSampler(model, channels))
-
-
-def test_what_is_no_function_is_refused():
-    with pytest.raises(TypeError, match="model is 3; expected a function"):
-        ModelSampler(3)
 
 
 def test_fewer_labels_are_read_as_part_of_a_multiset():
