@@ -76,7 +76,10 @@ def test_impossible_labels_leave_the_prior():
 
 
 def test_agrees_with_scikit_learn_on_a_whole_table(birds):
-    space = FeatureSpace.from_table(birds, target="kind")
+    # scikit-learn takes the classes' frequencies as they are, without a prior
+    shares = birds["kind"].value_counts(normalize=True)
+    classes = FeatureSpace.from_table(birds, target="kind").classes
+    space = FeatureSpace.from_table(birds, target="kind", prior=shares[list(classes)].to_list())
     coded = space.code(birds, target="kind")
     (classifier,) = learn_from_all(space, coded.target, coded.values[:, :, None], [4])
     reference = CategoricalNB(alpha=1.0).fit(coded.values, coded.target)

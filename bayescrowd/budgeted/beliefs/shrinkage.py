@@ -120,10 +120,8 @@ class ShrunkBelief:
         self._counts: Num[np.ndarray, "feature cls value"] = np.zeros(
             self._rows.shape, dtype=np.int64
         )
-        self._latest = explain(self._counts, self._widths)
-        """Weights of the hypotheses as last computed: a cache."""
-        self._outdated: tuple[int, ...] = ()
-        """Features that have been observed since."""
+        self._weighed: Explanation | None = None
+        """Weights of the hypotheses given these counts once they have been asked for: a cache."""
 
     def observe(
         self, feature: int, cls: int, labels: tuple[int, ...], workers: tuple[int, ...] = ()
@@ -134,15 +132,14 @@ class ShrunkBelief:
         is_tied = (shares > 0).sum() > 1
         counts = self._counts.astype(float) if is_tied else self._counts.copy()
         counts[feature, cls] += shares.astype(counts.dtype)
-        outdated = self._outdated if feature in self._outdated else (*self._outdated, feature)
-        return self._copy_with(counts, self._latest, outdated)
+        return self._copy_with(counts)
 
     def observe_all(
         self, target: Int[np.ndarray, " row"], labels: Int[np.ndarray, "row feature label"]
     ) -> ShrunkBelief:
         """The belief with a whole table added to the counts."""
         counts = self._counts + value_counts(target, labels, self._counts.shape, majority_shares)
-        return self._copy_with(counts, explain(counts, self._widths), ())
+        return self._copy_with(counts)
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "feature cls outcome"]:
         """Channels drawn from the posterior: a hypothesis, then Dirichlet rows."""
@@ -187,28 +184,21 @@ class ShrunkBelief:
         answers = rng.multinomial(n_answers, channels)
         return explain(self._counts[chosen, None] + answers, self._widths[chosen]).mean
 
-    def _copy_with(
-        self,
-        counts: Num[np.ndarray, "feature cls value"],
-        latest: Explanation,
-        outdated: tuple[int, ...],
-    ) -> ShrunkBelief:
+    def _copy_with(self, counts: Num[np.ndarray, "feature cls value"]) -> ShrunkBelief:
         changed = copy(self)
         changed._counts = counts
-        changed._latest = latest
-        changed._outdated = outdated
+        changed._weighed = None
         return changed
 
     def _explained(self) -> Explanation:
-        """Weights of the hypotheses, those of features observed since the last call anew."""
-        if self._outdated:
-            changed = list(self._outdated)
-            tables = [table.copy(order="K") for table in self._latest]
-            found = explain(self._counts[changed], self._widths[changed])
-            for table, rows in zip(tables, found, strict=True):
-                table[changed] = rows
-            self._latest, self._outdated = Explanation(*tables), ()
-        return self._latest
+        """Weights of the hypotheses.
+
+        Those of all features are computed at once: NumPy rounds sums by the number of features, so
+        that weights of a few would depend, in their last bit, on when they were asked for.
+        """
+        if self._weighed is None:
+            self._weighed = explain(self._counts, self._widths)
+        return self._weighed
 
     def _mode(self, feature: int) -> Float[np.ndarray, "cls value"]:
         """Modes of the rows under the best hypothesis and, if it is H0, the best concentrations."""
