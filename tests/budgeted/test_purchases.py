@@ -29,11 +29,8 @@ def bought():
     return play(policy), play(bc.RoundRobin(space, 24, 1))
 
 
-def test_the_draws_are_those_of_the_belief_in_the_users_names(bought):
-    _, policy = bought
-    post = policy.posterior(chains=2, draws=500, progress=False)
-    table = post.posterior["conditional"]
-    assert table["feature_value"].to_numpy().tolist() == [f"{f}={v}" for f in "abc" for v in "xy"]
+def closed_form(policy):
+    """Mean and standard deviation of P(value | class), [class, feature, value]."""
     counts = np.ones((2, 3, 2))
     for _, row in policy.result().history.iterrows():
         place = (["p", "q"].index(row["target"]), "abc".index(row["feature"]))
@@ -41,6 +38,15 @@ def test_the_draws_are_those_of_the_belief_in_the_users_names(bought):
     total = counts.sum(axis=2, keepdims=True)
     mean = counts / total
     spread = np.sqrt(mean * (1 - mean) / (total + 1))
+    return mean, spread
+
+
+def test_the_draws_are_those_of_the_belief_in_the_users_names(bought):
+    _, policy = bought
+    post = policy.posterior(chains=2, draws=500, progress=False)
+    table = post.posterior["conditional"]
+    assert table["feature_value"].to_numpy().tolist() == [f"{f}={v}" for f in "abc" for v in "xy"]
+    mean, spread = closed_form(policy)
     found = table.to_numpy().reshape(-1, 2, 3, 2)
     # Gibbs draws are independent where classes are known; 4.5 standard errors for 12 numbers
     assert (np.abs(found.mean(axis=0) - mean) < 4.5 * spread / np.sqrt(1_000)).all()
@@ -51,6 +57,18 @@ def test_the_draws_are_those_of_the_belief_in_the_users_names(bought):
     assert post.attrs["policy"] == "RoundRobin"
     assert post.attrs["spent"] == 24
     assert "Nothing speaks against" in str(bc.diagnose(post))
+
+
+def test_nuts_draws_from_the_same_posterior(bought):
+    _, policy = bought
+    mean, spread = closed_form(policy)
+    options = {"chains": 2, "draws": 300, "warmup": 200, "progress": False}
+    post = policy.posterior(method="nuts", **options)
+    found = post.posterior["conditional"].to_numpy().reshape(-1, 2, 3, 2)
+    # half of 600 draws may count
+    assert (np.abs(found.mean(axis=0) - mean) < 4.5 * spread / np.sqrt(300)).all()
+    assert (np.abs(found.std(axis=0) / spread - 1) < 0.25).all()
+    assert post.attrs["method"] == "nuts"
 
 
 def test_log_likelihoods_and_predictions_are_given_the_class(bought):
@@ -150,6 +168,7 @@ def test_workers_have_tables_of_their_own():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:label switching")
 def test_workers_tables_by_gibbs_and_nuts_agree():
     policy = play_with_workers()
     gibbs, nuts = (
