@@ -4,9 +4,9 @@
 
 `ms` is the CPU time per query in the fastest of several runs; `first` is that of the first run in
 the process, including compilation and imports. `late / early` compares the last quarter of the
-queries with the second: a step must not become slower as answers accumulate. (`BudgetedSelection`
-decides on several queries at once while much budget is left, so that its ratio is above 1 although
-a decision costs the same throughout.) Data sets need `BAYESCROWD_DATA` or a
+queries with the second: a step must not become slower as answers accumulate. (Up to 200 answers
+`BudgetedSelection` computes its gains the more often per query the less budget is left; from then
+on with less effort.) Data sets need `BAYESCROWD_DATA` or a
 network; `--table simulated` does not, and has 20 features with 3 values each and 4 classes.
 """
 

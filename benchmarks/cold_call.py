@@ -8,8 +8,8 @@ is the first call with its imports, `warm` the second one with the same argument
 wall time of the first. `programs` counts what XLA compiled in the first call.
 
 Measured on two cores of an AMD EPYC that other jobs kept busy (a load of 8 to 11 lengthens CPU
-time), before and after first states, keys, the check of the prior and predictions became one program each
-and kernels of NUTS could be found again:
+time), before and after first states, keys, the check of the prior and predictions became one
+program each and kernels of NUTS could be found again:
 
     model                       method    cold           warm          programs
     dawid_skene                 gibbs      9.6 ->  7.1    .90 -> .16    84 -> 11

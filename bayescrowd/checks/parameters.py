@@ -238,10 +238,8 @@ def _rules_of(function: Callable[..., Any]) -> dict[str, Rules]:
 @cache
 def _rules_of_fields(record: Any) -> dict[str, Rules]:
     """Rules of the fields of a named tuple that declare a range; others may hold results."""
-    # A file that was loaded by hand, without a name in sys.modules, has names of types only where
-    # its annotations are not text.
-    module = sys.modules.get(record.__module__)
-    scope = _Scope({} if module is None else vars(module))
+    # A file that was loaded by hand has no name there.
+    scope = _Scope(getattr(sys.modules.get(record.__module__), "__dict__", {}))
     found = {name: _evaluate(kind, scope) for name, kind in record.__annotations__.items()}
     ranges = {name: kind for name, kind in found.items() if typing.get_origin(kind) is Annotated}
     return _rules_in(ranges, scope)

@@ -23,6 +23,7 @@ from bayescrowd.cli.sampling import (
     model_list,
     model_name,
     models_of_labels,
+    modes_of,
     number_or_none,
 )
 from bayescrowd.cli.text import align
@@ -161,6 +162,7 @@ def _sample(args: argparse.Namespace, annotations: Annotations, name: str) -> _F
         annotations,
         chains=args.chains,
         draws=args.draws,
+        most_draws=args.most_draws,
         warmup=args.warmup,
         seed=args.seed,
         predictive=False,
@@ -205,6 +207,7 @@ def _document(
                 "seconds": fit.seconds,
                 "is_trustworthy": fit.diagnosis.is_trustworthy,
                 "verdict": fit.diagnosis.verdict,
+                "modes": modes_of(fit.post),
             }
         )
     return {

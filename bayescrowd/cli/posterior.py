@@ -24,6 +24,7 @@ from bayescrowd.cli.sampling import (
     input_line,
     model_list,
     model_name,
+    modes_of,
     number_or_none,
 )
 from bayescrowd.cli.text import align
@@ -215,6 +216,7 @@ def _sample(args: argparse.Namespace) -> _Outcome:
         args.method,
         chains=args.chains,
         draws=args.draws,
+        most_draws=args.most_draws,
         warmup=args.warmup,
         seed=args.seed,
         log_likelihood=args.out is not None,
@@ -309,6 +311,7 @@ def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
             "pareto_k": number_or_none(diagnosis.pareto_k),
             "problems": list(diagnosis.problems),
         },
+        "modes": modes_of(outcome.post),
         "scores": None if outcome.scores is None else outcome.scores._asdict(),
         "tasks": outcome.tasks.to_dict("records"),
         "workers": outcome.workers.to_dict("records"),

@@ -20,6 +20,7 @@ __all__ = [
     "model_list",
     "model_name",
     "models_of_labels",
+    "modes_of",
     "number_or_none",
 ]
 
@@ -39,7 +40,14 @@ def add_sampling_options(parser: Parser, *, draws: int) -> None:
         type=positive_number,
         metavar="N",
         default=draws,
-        help="number of draws per chain; default: %(default)s",
+        help="number of draws per chain to keep; default: %(default)s",
+    )
+    sampling.add_argument(
+        "--most-draws",
+        type=positive_number,
+        metavar="N",
+        help="stop after N draws per chain even if chains disagree; the same number as for --draws "
+        "makes exactly that many; default: go on for as long as is reasonable",
     )
     sampling.add_argument(
         "--warmup",
@@ -54,6 +62,26 @@ def add_sampling_options(parser: Parser, *, draws: int) -> None:
         default=0,
         help="seed of all random choices; default: %(default)s",
     )
+
+
+def modes_of(post: Any) -> list[dict[str, Any]]:
+    """Weight, log evidence with its error and chains of each mode; empty if there is only one."""
+    from bayescrowd.posterior.container import group_names, group_of
+
+    if "modes" not in group_names(post):
+        return []
+    modes = group_of(post, "modes")
+    of_chain = modes["mode_of_chain"].to_numpy().tolist()
+    return [
+        {
+            **{
+                name: float(modes[name][mode])
+                for name in ("weight", "log_evidence", "log_evidence_error")
+            },
+            "chains": [chain for chain, own in enumerate(of_chain) if own == mode],
+        }
+        for mode in range(modes.sizes["mode"])
+    ]
 
 
 def models_of_labels() -> dict[str, Outline]:

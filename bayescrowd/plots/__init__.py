@@ -5,8 +5,8 @@
 * `selection`, `stagewise`, `multi_selection`: chosen workers, features and repeats.
 * `bench`: methods on several crowds.
 * `panel`: a panel of judges.
-* `budget`: error against budget; `budget_courses`: one run of a policy; `policy_lines`: the look of
-  each policy's line.
+* `budget`: error against budget; `budget_courses`: one run of a policy; `budget_posterior`: what a
+  policy knows, from posterior draws; `policy_lines`: the look of each policy's line.
 * `canvas`: axes, colours and the look that all pictures share.
 
 A function takes something fitted, or data, draws it on the given matplotlib axes, and returns them.
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from bayescrowd.plots.budget_courses import credibility_course as credibility_course
     from bayescrowd.plots.budget_courses import posterior_course as posterior_course
     from bayescrowd.plots.budget_courses import spending_course as spending_course
+    from bayescrowd.plots.budget_posterior import credibility_density as credibility_density
+    from bayescrowd.plots.budget_posterior import thompson_gains as thompson_gains
     from bayescrowd.plots.fits import convergence as convergence
     from bayescrowd.plots.fits import method_comparison as method_comparison
     from bayescrowd.plots.fits import pool_scores as pool_scores
@@ -71,6 +73,7 @@ _NAMES = {
     "confusion_matrix": "bayescrowd.plots.workers",
     "convergence": "bayescrowd.plots.fits",
     "credibility_course": "bayescrowd.plots.budget_courses",
+    "credibility_density": "bayescrowd.plots.budget_posterior",
     "demo": "bayescrowd.plots.overview",
     "information_map": "bayescrowd.plots.stagewise",
     "label_uncertainty": "bayescrowd.plots.tasks",
@@ -91,6 +94,7 @@ _NAMES = {
     "selection_errors": "bayescrowd.plots.selection",
     "spending_course": "bayescrowd.plots.budget_courses",
     "stagewise_course": "bayescrowd.plots.stagewise",
+    "thompson_gains": "bayescrowd.plots.budget_posterior",
     "unexplained_pairs": "bayescrowd.plots.selection",
     "worker_forest": "bayescrowd.plots.posterior",
     "worker_map": "bayescrowd.plots.workers",

@@ -30,6 +30,7 @@ from bayescrowd.plots.tasks import reliability
 __all__ = [
     "chain_ranks",
     "chain_traces",
+    "draws_of",
     "loo_comparison",
     "posterior_overview",
     "predictive_check",
@@ -79,7 +80,7 @@ def chain_traces(
         >>> bc.plots.chain_traces(post, variable="rate").get_xlabel()
         'draw'
     """
-    draws, name = _draws_of(post, variable, at)
+    draws, name = draws_of(post, variable, at)
     ax = axes_or_new(ax)
     for chain, values in enumerate(draws):
         colour = _COLOURS[chain % len(_COLOURS)]
@@ -127,7 +128,7 @@ def chain_ranks(
         >>> [text.get_text() for text in ax.get_yticklabels()]
         ['chain 0', 'chain 1']
     """
-    draws, name = _draws_of(post, variable, at)
+    draws, name = draws_of(post, variable, at)
     ax = axes_or_new(ax)
     n_chains, n_draws = draws.shape
     ranks = draws.ravel().argsort(kind="stable").argsort(kind="stable").reshape(draws.shape)
@@ -395,7 +396,7 @@ def _draw_intervals(ax: Axes, table: pd.DataFrame, is_far: Bool[np.ndarray, " en
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower right")
 
 
-def _draws_of(
+def draws_of(
     post: Any, variable: str, at: Mapping[str, Any] | None
 ) -> tuple[Float[np.ndarray, "chain draw"], str]:
     """Draws of one number, and its name."""

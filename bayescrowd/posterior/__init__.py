@@ -6,6 +6,8 @@
 * `gibbs`, `nuts`, `svi`: the samplers; `conditionals`: what Gibbs sampling draws from.
 * `chain_method`: how several chains advance together.
 * `chains`: runs chains and records what an analysis needs; `cost`: what that will cost.
+* `convergence`: R-hat and effective draws of many quantities at once; `jumps`: transitions between
+  modes; `modes`: modes and their weights; `mode_search`: how sampling goes on with both.
 * `alignment`: draws that name the classes differently, brought to the same names.
 * `container`: ArviZ's container, written and read.
 * `predictive`: prior and posterior predictive draws.

@@ -4,6 +4,12 @@ One compiled function advances all chains by up to `BLOCK` draws and records the
 calls the progress bar moves and Ctrl-C is heard. A draw is recorded as its parameters, the
 marginal log-likelihood of each item and how labels, or known classes, agree with the classes; the
 probabilities of each item's class, which would fill the memory first, are averaged on the way.
+
+Sampling may go on until chains agree (`Extension`). A look at the draws decides: where chains agree
+but know too little, every second draw is dropped and as many are added, twice as far apart. Where
+they disagree, all draws so far become warm-up, and twice as many are made. Both double the sweeps
+behind the kept draws, so that looks are few and the memory stays what it was. Only draws decide,
+never the clock, and the same seed stops at the same draw.
 """
 
 from __future__ import annotations
@@ -23,7 +29,20 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
-__all__ = ["Data", "Draw", "FeatureSizes", "ReadingSizes", "Recording", "Sizes", "run_chains"]
+from bayescrowd.posterior.convergence import Verdict
+
+__all__ = [
+    "Aim",
+    "Data",
+    "Draw",
+    "Extension",
+    "FeatureSizes",
+    "Jump",
+    "ReadingSizes",
+    "Recording",
+    "Sizes",
+    "run_chains",
+]
 
 BLOCK = 50
 """Largest number of draws between two looks at the clock."""
@@ -99,6 +118,36 @@ class Recording(NamedTuple):
     """Mean over draws of each item's class probabilities."""
     is_complete: bool
     """False if Ctrl-C ended the run."""
+    thin: int = 1
+    """Number of draws of each chain behind a kept one."""
+    warmup: int = 0
+    """Number of draws of each chain that were discarded at first."""
+    verdict: Verdict | None = None
+    """What the last look at the draws said, if there was one."""
+
+
+Jump = Callable[[Any, Any], Any]
+"""(rng_key, state) -> state: a transition between places that sweeps hardly connect."""
+
+
+class Aim(NamedTuple):
+    """How chains that disagree go on."""
+
+    start: Callable[[Any], Any]
+    """state -> state from which they warm up again."""
+    jump: Jump
+    """Transition between places where chains have been."""
+
+
+class Extension(NamedTuple):
+    """How sampling goes on until chains agree."""
+
+    most_draws: int
+    """Largest number of draws of each chain after its first warm-up."""
+    judge: Callable[[Recording], Verdict]
+    """Looks at the draws."""
+    aim: Callable[[Recording], Aim] | None = None
+    """Says how chains that disagree go on; by default, as before."""
 
 
 class _Block(NamedTuple):
@@ -106,11 +155,6 @@ class _Block(NamedTuple):
     statistics: dict[str, Array]
     log_likelihood: Array | None
     agreement: Array
-
-
-class _Sum(NamedTuple):
-    label_sum: Float[np.ndarray, "chain item cls"]
-    n_draws: int
 
 
 def run_chains(
@@ -126,6 +170,8 @@ def run_chains(
     keep_log_likelihood: bool,
     progress: bool,
     description: str,
+    extension: Extension | None = None,
+    rng_key: Any = None,
 ) -> Recording:
     """Advance chains through warm-up and draws.
 
@@ -143,6 +189,8 @@ def run_chains(
         keep_log_likelihood: whether to keep the log-likelihood of each item and draw.
         progress: whether to show a progress bar, where there is a terminal.
         description: name of the bar.
+        extension: how to go on until chains agree; by default, they stop after `draws`.
+        rng_key: the source of randomness of jumps.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed before any draw was kept.
@@ -151,49 +199,125 @@ def run_chains(
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype), state)
     arguments = {**sizes._asdict(), "prior": prior}
     shape = jax.eval_shape(lambda state: read(kernel, state, data, arguments)[1], state).shape
-    zeros = label_sum = jnp.zeros(shape)
-    blocks: list[_Block] = []
-    label_sums: dict[int, _Sum] = {}
+    zeros = jnp.zeros(shape)
+    kept = _Kept(n_discarded=warmup)
     # The first draw waits for the compiler; the second, alone in its block, is timed.
-    n_done, size, is_complete = 0, 1, True
+    n_done, size, n_planned = 0, 1, warmup + draws
+    jump: Jump | None = None
     # disable=None: shown on terminals only
     with tqdm(
-        total=warmup + draws, desc=description, unit="draw", disable=None if progress else True
+        total=n_planned, desc=description, unit="draw", disable=None if progress else True
     ) as bar:
         try:
-            while n_done < warmup + draws:
-                started = time.perf_counter()
-                # The clock decides how many draws a block has, but not how they are added up: a
-                # sum is carried from block to block and ends with every `BLOCK`-th draw kept.
-                n_sums, n_summed = divmod(max(n_done - warmup, 0), BLOCK)
-                n_left = (warmup if n_done < warmup else warmup + draws) - n_done
-                n_draws = min(size, n_left, BLOCK - n_summed)
-                state, block, label_sum = _advance(
-                    state,
-                    label_sum if n_summed else zeros,
-                    data,
-                    prior,
-                    n_draws,
-                    kernel=kernel,
-                    read=read,
-                    sizes=sizes,
-                    keep_log_likelihood=keep_log_likelihood,
-                )
-                label_sum.block_until_ready()
-                if n_done >= warmup:
-                    blocks.append(jax.tree.map(lambda leaf, n=n_draws: np.asarray(leaf)[:n], block))
-                    label_sums[n_sums] = _Sum(np.asarray(label_sum), n_summed + n_draws)
-                n_done += n_draws
-                bar.update(n_draws)
-                seconds = time.perf_counter() - started
-                if n_done == 2:
-                    _announce(description, seconds * (warmup + draws - n_done), warmup + draws)
-                size = _block_size(n_draws / seconds) if n_done > 1 else 1
+            while True:
+                while n_done < n_planned:
+                    started = time.perf_counter()
+                    # The clock decides how many draws a block has, but neither how they are added
+                    # up nor when chains jump: both depend on their number alone.
+                    is_warm = n_done >= kept.n_discarded
+                    n_left = (n_planned if is_warm else kept.n_discarded) - n_done
+                    n_since = kept.n_draws if is_warm else n_done
+                    n_draws = min(size, n_left, BLOCK - n_since % BLOCK)
+                    if jump is not None and n_since % BLOCK == 0:
+                        state = jump(jax.random.fold_in(rng_key, n_done), state)
+                    state, block, label_sum = _advance(
+                        state,
+                        kept.label_sum if is_warm and kept.label_sum is not None else zeros,
+                        data,
+                        prior,
+                        n_draws,
+                        n_since % kept.thin,
+                        kept.thin,
+                        kernel=kernel,
+                        read=read,
+                        sizes=sizes,
+                        keep_log_likelihood=keep_log_likelihood,
+                    )
+                    label_sum.block_until_ready()
+                    if is_warm:
+                        kept.add(block, label_sum, n_draws)
+                    n_done += n_draws
+                    bar.update(n_draws)
+                    seconds = time.perf_counter() - started
+                    if n_done == 2:
+                        _announce(description, seconds * (n_planned - n_done), n_planned)
+                    size = _block_size(n_draws / seconds) if n_done > 1 else 1
+                recording = kept.recording(is_complete=True)
+                verdict = Verdict.CONVERGED if extension is None else extension.judge(recording)
+                if extension is None:
+                    return recording
+                if verdict in (Verdict.CONVERGED, Verdict.SPENT):
+                    return recording._replace(verdict=verdict)
+                n_more = kept.n_draws if verdict is Verdict.FEW else 2 * kept.n_draws + warmup
+                if n_done + n_more > warmup + extension.most_draws:
+                    return recording._replace(verdict=verdict)
+                if verdict is Verdict.FEW:
+                    kept.halve()
+                else:
+                    if extension.aim is not None:
+                        aim = extension.aim(recording)
+                        state, jump = aim.start(state), aim.jump
+                    kept = _Kept(n_discarded=n_done + warmup, thin=2 * kept.thin)
+                del recording
+                n_planned = max(n_done, kept.n_discarded) + draws * kept.thin - kept.n_draws
+                bar.total = n_planned
+                bar.refresh()
         except KeyboardInterrupt:
-            if not blocks:
+            if not kept.blocks:
                 raise
-            is_complete = False
-    return _join_blocks(blocks, list(label_sums.values()), is_complete)
+            return kept.recording(is_complete=False)
+
+
+class _Kept:
+    """The draws that are kept, and sums over all draws behind them."""
+
+    def __init__(self, *, n_discarded: int, thin: int = 1) -> None:
+        self.n_discarded = n_discarded
+        self.thin = thin
+        self.n_draws = 0
+        self.blocks: list[_Block] = []
+        self.label_sum: Array | None = None
+        self._label_total: np.ndarray | float = 0.0
+
+    def add(self, block: _Block, label_sum: Array, n_draws: int) -> None:
+        """Add a block; sums are carried in single precision for `BLOCK` draws at most."""
+        n_kept = (self.n_draws % self.thin + n_draws) // self.thin
+        self.n_draws += n_draws
+        if n_kept:
+            self.blocks.append(jax.tree.map(lambda leaf: np.asarray(leaf)[:n_kept], block))
+        self.label_sum = label_sum
+        if self.n_draws % BLOCK == 0:
+            self._close_sum()
+
+    def halve(self) -> None:
+        """Drop every other draw: the first, the third and so on."""
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[1::2].copy(), *self.blocks)
+        self.thin *= 2
+        # An odd last draw has no partner: its successors are counted as if it had not been made.
+        self.n_draws -= self.n_draws % self.thin
+        self.blocks = [joined]
+        self._close_sum()
+
+    def recording(self, *, is_complete: bool) -> Recording:
+        """The draws as arrays [chain, draw, ...]."""
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves).swapaxes(0, 1), *self.blocks)
+        open_sum = 0.0 if self.label_sum is None else np.asarray(self.label_sum, dtype=float)
+        total = np.asarray(self._label_total + open_sum)
+        return Recording(
+            params=joined.params,
+            statistics=joined.statistics,
+            log_likelihood=joined.log_likelihood,
+            agreement=joined.agreement,
+            label_mean=total / total.sum(axis=-1, keepdims=True),
+            is_complete=is_complete,
+            thin=self.thin,
+            warmup=self.n_discarded,
+        )
+
+    def _close_sum(self) -> None:
+        if self.label_sum is not None:
+            self._label_total = self._label_total + np.asarray(self.label_sum, dtype=float)
+            self.label_sum = None
 
 
 def _announce(description: str, seconds: float, n_draws: int) -> None:
@@ -218,13 +342,18 @@ def _advance(
     data: Data,
     prior: Any,
     n_draws: Any,
+    phase: Any,
+    thin: Any,
     *,
     kernel: MCMCKernel,
     read: ReadDraw,
     sizes: AnySizes,
     keep_log_likelihood: bool,
 ) -> tuple[Any, _Block, Float[Array, "chain item cls"]]:
-    """Make `n_draws` <= BLOCK draws: the state after them, the draws, `label_sum` and theirs."""
+    """Make `n_draws` <= BLOCK draws: the state after them, the draws, `label_sum` and theirs.
+
+    Of every `thin` draws, of which `phase` were made before, the last one remains in the block.
+    """
     arguments = {**sizes._asdict(), "prior": prior}
     votes = _votes(data, n_items=sizes.n_items, n_classes=sizes.n_classes)
 
@@ -244,7 +373,8 @@ def _advance(
         state, block, label_sum = carry
         state = kernel.sample(state, (data,), arguments)
         draw, probas = record(state)
-        block = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), block, draw)
+        slot = (phase + i) // thin
+        block = jax.tree.map(lambda buffer, value: buffer.at[slot].set(value), block, draw)
         return state, block, label_sum + probas
 
     shapes, _ = jax.eval_shape(record, state)
@@ -257,18 +387,3 @@ def _votes(data: Data, *, n_items: int, n_classes: int) -> Float[Array, "item cl
     if hasattr(data, "target"):
         return jax.nn.one_hot(data.target, n_classes)
     return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
-
-
-def _join_blocks(blocks: list[_Block], label_sums: list[_Sum], is_complete: bool) -> Recording:
-    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves).swapaxes(0, 1), *blocks)
-    label_total = np.zeros(label_sums[0].label_sum.shape)
-    for one in label_sums:
-        label_total += one.label_sum
-    return Recording(
-        params=joined.params,
-        statistics=joined.statistics,
-        log_likelihood=joined.log_likelihood,
-        agreement=joined.agreement,
-        label_mean=label_total / sum(one.n_draws for one in label_sums),
-        is_complete=is_complete,
-    )

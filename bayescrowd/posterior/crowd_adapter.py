@@ -36,7 +36,25 @@ from bayescrowd.posterior.chains import Recording, Sizes
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.predictive import evenly_spaced, predict
 
-__all__ = ["CrowdProblem", "crowd_problem", "recording_statistics", "start_of", "trace_at_means"]
+__all__ = [
+    "CrowdProblem",
+    "Named",
+    "crowd_problem",
+    "recording_statistics",
+    "start_of",
+    "trace_at_means",
+]
+
+
+class Named(NamedTuple):
+    """What chains drew, with classes named alike in all of them."""
+
+    params: dict[str, Variable]
+    """Dimensions and draws of the parameters."""
+    probas: Float[np.ndarray, "chain item cls"]
+    """Mean class probabilities."""
+    is_renamed: bool
+    """Whether any chain had other names for its classes."""
 
 
 class CrowdProblem(NamedTuple):
@@ -81,6 +99,13 @@ class CrowdProblem(NamedTuple):
         named = {name: dataset_of(group, coords=self.coords) for name, group in groups.items()}
         return named, complaints(alignment)
 
+    def named(self, recording: Recording) -> Named:
+        """The draws with the classes named as the user names them."""
+        alignment = self._alignment(recording)
+        dims = ("chain", "task", "cls")
+        probas = rename_classes(recording.label_mean, dims, alignment.naming)
+        return Named(self._params(recording, alignment), probas, bool(alignment.is_renamed.any()))
+
     def predictive(
         self, rng_key: PRNGKeyArray, recording: Recording, posterior: xr.Dataset, n_draws: int
     ) -> dict[str, xr.Dataset]:
@@ -122,7 +147,8 @@ class CrowdProblem(NamedTuple):
         renamed = rename_classes(means, ("chain", "draw", "cls", "observed"), alignment.naming)
         return alignment._replace(kappa=align_chains(renamed, can_rename=False).kappa)
 
-    def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
+    def _params(self, recording: Recording, alignment: Alignment) -> dict[str, Variable]:
+        """The parameters, classes named as the user names them."""
         params: dict[str, Variable] = {}
         for name, site_dims in self.dims.items():
             dims = ("chain", "draw", *site_dims)
@@ -130,6 +156,10 @@ class CrowdProblem(NamedTuple):
         if "subtype_confusion" in params:
             n_labels = np.bincount(self.ann.worker_codes, minlength=self.ann.n_workers)
             params = order_subtypes(params, n_labels.astype(float))
+        return params
+
+    def _groups(self, recording: Recording, alignment: Alignment) -> dict[str, dict[str, Variable]]:
+        params = self._params(recording, alignment)
         label_mean = rename_classes(
             recording.label_mean, ("chain", "task", "cls"), alignment.naming
         )

@@ -21,7 +21,7 @@ import arviz as az
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.posterior.alignment import Alignment, complaints
@@ -35,18 +35,19 @@ from bayescrowd.posterior.container import (
     group_names,
     group_of,
 )
+from bayescrowd.posterior.convergence import (
+    LEAST_ESS_PER_CHAIN,
+    MOST_RHAT,
+    convergence_of,
+    entries_to_watch,
+)
+from bayescrowd.posterior.modes import mode_note, mode_problems
 from bayescrowd.posterior.shared_errors import SharedErrors, check_shared_errors, fit_problems
 
 __all__ = ["Diagnosis", "compare", "diagnose"]
 
 arviz: Any = az
 """ArviZ without its types, which differ from one version to the next."""
-
-MOST_RHAT = 1.01
-"""R-hat above which chains disagree (Vehtari et al. 2021, section 4)."""
-
-LEAST_ESS_PER_CHAIN = 100
-"""ESS per chain below which R-hat and ESS are themselves unreliable (Vehtari et al. 2021)."""
 
 MOST_PARETO_K = 0.7
 """Pareto k above which the importance weights of a left-out task are unreliable."""
@@ -56,9 +57,6 @@ MOST_STACKING_STEPS = 20_000
 
 STACKING_TOLERANCE = 1e-6
 """How far the mixture's score may lie below the best, in nats per task (by concavity)."""
-
-MOST_QUANTITIES = 2_000
-"""Largest number of entries of a variable to diagnose, evenly spaced; ArviZ takes 1 ms for each."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def diagnose(post: Container) -> Diagnosis:
     shared_errors = check_shared_errors(post)
     misfit = fit_problems(shared_errors, model=str(post.attrs.get("model")))
     problems = [
-        *_convergence_problems(table, watched, n_chains),
+        *_convergence_problems(post, table, watched),
         *_divergence_problems(n_divergent, n_chains * posterior.sizes["draw"]),
         *_alignment_problems(post),
         *(approximation_problems(approximation) if approximation else []),
@@ -143,6 +141,8 @@ def diagnose(post: Container) -> Diagnosis:
             " They are draws of an approximation ('svi'), whose intervals tend to be too narrow; "
             f"Pareto k {approximation.pareto_k:.2f}."
         )
+    if "modes" in group_names(post) and (note := mode_note(group_of(post, "modes"))):
+        verdict += f" {note}"
     return Diagnosis(
         verdict=verdict,
         is_trustworthy=not problems and not misfit,
@@ -223,10 +223,8 @@ def _quantities_to_watch(post: Container, posterior: xr.Dataset) -> xr.Dataset:
             variables["marginal_log_likelihood"] = statistics["marginal_log_likelihood"]
     flat = {}
     for name, values in variables.items():
-        array = values.transpose("chain", "draw", ...).to_numpy()
-        array = array.reshape(*array.shape[:2], -1)
-        step = -(-array.shape[2] // MOST_QUANTITIES)
-        flat[str(name)] = (("chain", "draw", f"{name}_entry"), array[:, :, ::step])
+        array = entries_to_watch(values.transpose("chain", "draw", ...).to_numpy())
+        flat[str(name)] = (("chain", "draw", f"{name}_entry"), array)
     return dataset_of(flat)
 
 
@@ -248,10 +246,15 @@ def _table(watched: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _convergence_problems(table: pd.DataFrame, watched: xr.Dataset, n_chains: int) -> list[str]:
+def _convergence_problems(post: Container, table: pd.DataFrame, watched: xr.Dataset) -> list[str]:
+    n_chains = watched.sizes["chain"]
     problems = []
     if n_chains < 2:
         problems.append("one chain alone cannot show that chains agree")
+    if "modes" in group_names(post):
+        modes = group_of(post, "modes")
+        if found := mode_problems(modes):
+            return [*problems, *found, _inside_modes(watched, modes)]
     worst = table["rhat"].fillna(np.inf).idxmax()
     if not (table["rhat"] <= MOST_RHAT).all():
         value = float(table["rhat"].max(skipna=False))
@@ -269,6 +272,23 @@ def _convergence_problems(table: pd.DataFrame, watched: xr.Dataset, n_chains: in
             f"{least} are needed: draw more"
         )
     return problems
+
+
+def _inside_modes(watched: xr.Dataset, modes: xr.Dataset) -> str:
+    """How well the chains of each mode know it."""
+    of_chain = modes["mode_of_chain"].to_numpy()
+    entries = np.concatenate([values.to_numpy() for values in watched.data_vars.values()], axis=-1)
+    found = []
+    for mode in np.unique(of_chain):
+        inside = convergence_of(entries[of_chain == mode])
+        ess = min(np.min(inside.ess_bulk), np.min(inside.ess_tail))
+        alone = (of_chain == mode).sum() == 1
+        rhat = "one chain" if alone else f"R-hat {np.max(inside.rhat):.3f}"
+        found.append(f"{rhat} and ESS {ess:.0f} in mode {mode}")
+    return (
+        f"inside the modes, the worst are {', '.join(found)}; averages over all draws count a mode "
+        "by its chains, `label_posterior` by its weight"
+    )
 
 
 def _where_apart(watched: xr.Dataset) -> str:
@@ -349,14 +369,25 @@ def _relative_ess(log_likelihood: xr.DataArray) -> float:
 def _check_same_labels(posteriors: Mapping[str, Container]) -> None:
     labels = {name: _labels_of(post) for name, post in posteriors.items()}
     (first, expected), *others = labels.items()
+    gold = _gold_of(posteriors[first])
     for name, found in others:
         if not found.equals(expected):
             raise ValueError(f"{first!r} and {name!r} are posteriors of different labels")
+        if not np.array_equal(_gold_of(posteriors[name]), gold):
+            raise ValueError(f"{first!r} and {name!r} are posteriors given different gold")
 
 
 def _labels_of(post: Container) -> pd.DataFrame:
-    codes = group_of(post, "constant_data").to_dataframe()
-    return codes.assign(label=group_of(post, "observed_data")["label"].to_numpy())
+    codes = group_of(post, "constant_data")
+    of_judgements = codes[[name for name in codes.data_vars if codes[name].dims == ("judgement",)]]
+    labels = group_of(post, "observed_data")["label"].to_numpy()
+    return of_judgements.to_dataframe().assign(label=labels)
+
+
+def _gold_of(post: Container) -> Int[np.ndarray, " task"]:
+    """Known class of each task, -1 where none is; empty if no class is known."""
+    codes = group_of(post, "constant_data")
+    return codes["gold_code"].to_numpy() if "gold_code" in codes else np.zeros(0, dtype=int)
 
 
 def _standard_error(pointwise: Float[np.ndarray, " task"]) -> float:

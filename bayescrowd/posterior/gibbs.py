@@ -38,12 +38,13 @@ from bayescrowd.draws.dirichlet import LOG_LEAST
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.chain_method import ChainMethod, over_chains
 from bayescrowd.posterior.chains import Data, Draw
-from bayescrowd.posterior.conditionals.protocol import Conditionals
+from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals
 
 __all__ = [
     "Gibbs",
     "KernelState",
     "State",
+    "collapsed_of",
     "conditionals_of",
     "has_conditionals",
     "read_draw",
@@ -114,6 +115,18 @@ def conditionals_of(model: ModuleType) -> Conditionals:
 
 def _is_ours(model: ModuleType) -> bool:
     return model.__name__.rpartition(".")[0] == models.__name__
+
+
+def collapsed_of(model: ModuleType) -> Collapsed:
+    """The collapsed density of a model.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    found = conditionals_of(model).collapsed
+    if found is None:
+        raise ValueError(f"the collapsed density of {model.__name__} is not known")
+    return found
 
 
 def sweep(

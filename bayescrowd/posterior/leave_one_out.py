@@ -203,8 +203,8 @@ def _crowd_case(
             for group, name in ((codes, "task_code"), (codes, "worker_code"), (observed, "label"))
         )
     )
-    if "gold" in observed:
-        labels = labels._replace(gold=jnp.asarray(observed["gold"].to_numpy(), jnp.int32))
+    if "gold_code" in codes:
+        labels = labels._replace(gold=jnp.asarray(codes["gold_code"].to_numpy(), jnp.int32))
     params = {name: posterior[name].to_numpy() for name in model.Params._fields}
     n_items = group_of(post, "label_posterior").sizes["task"]
     return labels, params, n_items, posterior.sizes["cls"]

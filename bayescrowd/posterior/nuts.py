@@ -117,9 +117,9 @@ def _first_states(
 def read_draw(kernel: NutsChains, state: Any, data: Data, arguments: dict[str, Any]) -> Draw:
     """What the chains have drawn last: the fields of the model's `Params`."""
     model = kernel.model
-    # the tables of models of features are deterministic functions of their sites
-    constrain = partial(constrain_fn, model.model, (data,), arguments, return_deterministic=True)
-    sites = jax.vmap(constrain)(state.z)
+    # tables are deterministic: they are put together from the rows of features of equal width
+    whole = partial(constrain_fn, model.model, (data,), arguments, return_deterministic=True)
+    sites = jax.vmap(whole)(state.z)
     params = {name: sites[name] for name in model.Params._fields}
 
     def log_joint_of(params: dict[str, Array]) -> Float[Array, "item cls"]:

@@ -27,11 +27,12 @@ from bayescrowd.data.truth import Truth
 from bayescrowd.posterior import gibbs, nuts, svi
 from bayescrowd.posterior.chain_method import ChainMethod, check_devices
 from bayescrowd.posterior.chains import ReadDraw, run_chains
-from bayescrowd.posterior.container import Container, assemble, group_of
+from bayescrowd.posterior.container import Container, assemble, group_names, group_of
 from bayescrowd.posterior.cost import check_memory
 from bayescrowd.posterior.crowd_adapter import CrowdProblem, crowd_problem
 from bayescrowd.posterior.feature_adapter import FeatureProblem, feature_problem
 from bayescrowd.posterior.feature_data import Groups
+from bayescrowd.posterior.mode_search import extension_of
 from bayescrowd.posterior.predictive import N_PREDICTIVE
 
 __all__ = ["label_posterior", "sample_posterior"]
@@ -56,6 +57,7 @@ def sample_posterior(
     groups: Groups = "shared",
     chains: Count = 4,
     draws: Count = 1000,
+    most_draws: Count | None = None,
     warmup: Annotated[int, Whole(0)] | None = None,
     seed: Seed = 0,
     prior: Any = None,
@@ -93,7 +95,14 @@ def sample_posterior(
         groups: for `access_path`, which workers share a confusion matrix: all of them ('shared'),
             none ('worker'), or those of the same group, given the group of each worker.
         chains: number of chains, or of separate fits with 'svi'; they share one device.
-        draws: draws per chain.
+        draws: draws per chain to keep.
+        most_draws: largest number of draws of each chain after its warm-up. Sampling goes on until
+            the chains agree and know every quantity well enough (R-hat at most 1.01 and 100
+            effective draws per chain, as `diagnose` asks); of many draws, evenly spaced ones are
+            kept. By default, that is done for Gibbs sampling of crowds with at least two chains
+            and 400 draws, until each chain has gone through 100 million labels.
+            `most_draws=draws` makes exactly `draws` draws. Only draws decide when to stop, never
+            the clock.
         warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to
             adapt, unless the model needs more, and 1,000 for 'nuts'. For 'svi', the steps of the
             fit: 4,000.
@@ -134,6 +143,9 @@ def sample_posterior(
           also the `log_weight` of each draw, log p(parameters, labels) - log q(parameters);
         * optimisation: the trace of the ELBO in nats, for 'svi';
         * alignment: how the classes of each chain were named, see `bayescrowd.posterior.alignment`;
+        * modes: where chains stay in several modes, the `weight` and `log_evidence` of each with
+          its standard error, the `mode_of_chain` and each mode's `probability` of the classes, see
+          `bayescrowd.posterior.modes`; the draws of all chains remain in the other groups;
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
           tasks drawn from prior and posterior, by as many workers as the tasks had;
@@ -194,7 +206,7 @@ def sample_posterior(
         _refuse_feature_options(model, data, target, classes, groups)
         problem = crowd_problem(model, data, prior, gold)
         check_memory(problem, chains=chains, draws=draws, keep_log_likelihood=log_likelihood)
-    keys_start, key_predict = _split_seed(np.uint32(seed), chains=chains)
+    keys_start, key_predict, key_jump, key_search = _split_seed(np.uint32(seed), chains=chains)
     n_warmup = warmup if warmup is not None else _default_warmup(model, method)
     kernel, read = _kernel(
         model,
@@ -212,6 +224,9 @@ def sample_posterior(
         (problem.data,),
         {**problem.sizes._asdict(), "prior": problem.prior},
     )
+    extension, search = extension_of(
+        key_search, problem, method, chains=chains, draws=draws, most_draws=most_draws
+    )
     recording = run_chains(
         kernel,
         read,
@@ -224,6 +239,8 @@ def sample_posterior(
         keep_log_likelihood=log_likelihood,
         progress=progress,
         description=method,
+        extension=extension,
+        rng_key=key_jump,
     )
     if not recording.is_complete:
         n_drawn = recording.agreement.shape[1]
@@ -231,6 +248,9 @@ def sample_posterior(
     datasets, complaints = problem.datasets(recording)
     for complaint in complaints:
         warnings.warn(complaint, UserWarning, stacklevel=2)
+    modes = search.modes(recording) if search is not None else None
+    if modes is not None:
+        datasets["modes"] = modes
     if method == "svi":
         datasets["optimisation"] = svi.optimisation(state, n_steps=n_warmup)
     if predictive and n_predictive:
@@ -240,6 +260,8 @@ def sample_posterior(
         "method": method,
         "seed": seed,
         "is_complete": int(recording.is_complete),
+        "thin": recording.thin,
+        "warmup": recording.warmup,
     }
     named = {name: dataset.assign_attrs(attrs) for name, dataset in datasets.items()}
     return assemble(named, attrs=attrs)
@@ -249,10 +271,16 @@ def sample_posterior(
 def label_posterior(post: Container) -> pd.DataFrame:
     """Probability of each task's class, tasks x classes, averaged over all chains.
 
+    Where chains stay in several modes, each mode counts by its weight.
+
     Args:
         post: the result of `sample_posterior`.
     """
-    probability = group_of(post, "label_posterior")["probability"].mean("chain")
+    if "modes" in group_names(post):
+        modes = group_of(post, "modes")
+        probability = (modes["probability"] * modes["weight"]).sum("mode")
+    else:
+        probability = group_of(post, "label_posterior")["probability"].mean("chain")
     tasks, classes = (probability.indexes[dim] for dim in ("task", "cls"))
     return pd.DataFrame(
         probability.transpose("task", "cls").to_numpy(),
@@ -266,10 +294,13 @@ def label_posterior(post: Container) -> pd.DataFrame:
     static_argnames="chains",
     compiler_options={"xla_backend_optimization_level": 0},
 )
-def _split_seed(seed: Any, *, chains: int) -> tuple[Key[Array, " chain"], PRNGKeyArray]:
-    """Keys of the chains, and the key of predictions."""
+def _split_seed(
+    seed: Any, *, chains: int
+) -> tuple[Key[Array, " chain"], PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
+    """Keys of the chains, of predictions, of jumps, and of the search for modes."""
     key_start, key_predict = jax.random.split(jax.random.key(seed))
-    return jax.random.split(key_start, chains), key_predict
+    key_jump, key_search = jax.random.split(jax.random.fold_in(key_predict, 1))
+    return jax.random.split(key_start, chains), key_predict, key_jump, key_search
 
 
 def _kernel(

@@ -144,18 +144,21 @@ def test_json_has_everything(again, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "model", "method"),
+    ("arguments", "model", "method", "most_draws"),
     [
-        ([], "dawid_skene", None),
-        (["--model", "item_difficulty"], "item_difficulty", None),
-        (["--model", "hierarchical-dawid-skene", "--method", "svi"], None, "svi"),
+        ([], "dawid_skene", None, None),
+        (["--most-draws", "900"], "dawid_skene", None, 900),
+        (["--model", "item_difficulty"], "item_difficulty", None, None),
+        (["--model", "hierarchical-dawid-skene", "--method", "svi"], None, "svi", None),
     ],
 )
-def test_the_sampler_is_asked_for_what_was_typed(again, capsys, arguments, model, method):
+def test_the_sampler_is_asked_for_what_was_typed(
+    again, capsys, arguments, model, method, most_draws
+):
     assert main(["posterior", "labels.csv", *arguments, *OPTIONS]) == 0
     ((asked, by, options),) = again
     assert (asked, by) == (model or "hierarchical_dawid_skene", method)
-    sizes = {"chains": 2, "draws": 150, "warmup": 50, "seed": 3}
+    sizes = {"chains": 2, "draws": 150, "warmup": 50, "seed": 3, "most_draws": most_draws}
     assert options == sizes | {"log_likelihood": False, "predictive": False}
 
 

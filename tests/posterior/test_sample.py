@@ -9,8 +9,9 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.models import access_path, dawid_skene, judgements, naive_bayes, one_coin
-from bayescrowd.posterior import chains, sample
+from bayescrowd.posterior import chains, mode_search, sample
 from bayescrowd.posterior.container import group_names, group_of, load, save
+from bayescrowd.posterior.convergence import Verdict
 
 SMALL = bc.Annotations.from_matrix([["a", "a"], ["b", "b"]])
 
@@ -332,3 +333,41 @@ def test_data_of_other_models_are_refused(model, data, options, error, message):
 def test_models_without_a_gibbs_sampler_are_refused():
     with pytest.raises(ValueError, match="item_difficulty has no Gibbs sampler, use NUTS"):
         bc.sample_posterior(bc.models.item_difficulty, SMALL, "gibbs")
+
+
+# Sampling until chains agree
+
+
+def test_draws_of_a_longer_run_are_evenly_spaced(awkward, monkeypatch):
+    monkeypatch.setattr(mode_search.ModeSearch, "judge", lambda *_: Verdict.FEW)
+    extended = again(awkward, draws=100, most_draws=800, predictive=False)
+    fixed = again(awkward, draws=800, most_draws=800, predictive=False)
+    assert (extended.attrs["thin"], fixed.attrs["thin"]) == (8, 1)
+    for name in ("posterior", "sample_stats", "log_likelihood"):
+        assert group_of(extended, name).sizes["draw"] == 100
+        every_eighth = group_of(fixed, name).isel(draw=slice(7, None, 8))
+        for variable, values in group_of(extended, name).items():
+            np.testing.assert_array_equal(values, every_eighth[variable])
+    # all draws are averaged, kept or not
+    np.testing.assert_allclose(bc.label_posterior(extended), bc.label_posterior(fixed), atol=1e-6)
+
+
+def test_chains_that_disagree_start_anew_and_jump_whatever_the_clock_says(awkward, monkeypatch):
+    def sampled():
+        verdicts = iter([Verdict.APART, Verdict.FEW, Verdict.CONVERGED])
+        monkeypatch.setattr(mode_search.ModeSearch, "judge", lambda *_: next(verdicts))
+        return again(awkward, draws=100, most_draws=10_000, predictive=False)
+
+    post = sampled()
+    # 200 to warm up and 100 draws that were apart, then 200 to warm up again
+    assert (post.attrs["thin"], post.attrs["warmup"]) == (4, 500)
+    sizes = itertools.cycle([7, 1, 50, 23])
+    monkeypatch.setattr(chains, "_block_size", lambda _: next(sizes))
+    same = sampled()
+    for name in group_names(post):
+        assert group_of(same, name).equals(group_of(post, name))
+
+
+def test_fewer_draws_at_most_than_are_kept_are_refused(awkward):
+    with pytest.raises(ValueError, match="most_draws=99: expected at least draws=100"):
+        again(awkward, draws=100, most_draws=99)

@@ -6,13 +6,24 @@ workers' answers are added to the concentrations of the prior.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bayescrowd.models.dawid_skene import Labels, keep_gold
+from bayescrowd.posterior.conditionals.protocol import Collapsed
 
-__all__ = ["answer_counts", "coin_counts", "labels_log_joint", "vote_shares"]
+__all__ = [
+    "answer_counts",
+    "classes_alone",
+    "coin_counts",
+    "labels_log_joint",
+    "log_dirichlet_multinomial",
+    "log_gamma_function",
+    "vote_shares",
+]
 
 _N_STREAMS = 4
 """Number of stretches of labels that are summed in turn; more gain nothing (rte, 8,000 labels)."""
@@ -84,3 +95,41 @@ def coin_counts(
 ) -> Float[Array, "worker coin"]:
     """Number of heads and of tails of each worker, in this order."""
     return jnp.zeros((n_workers, 2)).at[worker, jnp.where(heads, 0, 1)].add(1.0)
+
+
+def classes_alone(log_density: Callable[..., Float[Array, ""]]) -> Collapsed:
+    """The collapsed density of a model whose parameters all integrate out given the classes.
+
+    Args:
+        log_density: (truth, labels, prior, *, n_workers, n_classes) -> log density.
+    """
+    return Collapsed(
+        log_density=lambda truth, _, *data, **sizes: log_density(truth, *data, **sizes),
+        fit=lambda _: (),
+        propose=lambda *_: (),
+        log_proposal=lambda *_: jnp.zeros(()),
+        rest_of=lambda *_: (),
+        params_of=lambda _key, _rest, _truth, params, _labels, _prior: params,
+    )
+
+
+def log_dirichlet_multinomial(
+    counts: Float[Array, "*batch outcome"], concentration: Float[Array, "*batch outcome"]
+) -> Float[Array, "*batch"]:
+    """Log probability of a sequence with these counts, its Dirichlet row integrated out."""
+    n, a = counts, concentration
+    both = jnp.stack([a + n, a])
+    of_outcomes, of_totals = log_gamma_function(both), log_gamma_function(both.sum(axis=-1))
+    return (of_outcomes[0] - of_outcomes[1]).sum(axis=-1) - (of_totals[0] - of_totals[1])
+
+
+def log_gamma_function(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Log Gamma(x) by Stirling's series at x + 4, right to rounding in single precision for x > 0.
+
+    JAX's function takes eight times as long.
+    """
+    y = x + 4.0
+    inverse = 1.0 / y
+    series = inverse * (1 / 12 - inverse**2 * (1 / 360 - inverse**2 / 1260))
+    shift = jnp.log(x * (x + 1.0)) + jnp.log((x + 2.0) * (x + 3.0))
+    return (y - 0.5) * jnp.log(y) - y + 0.5 * jnp.log(2 * jnp.pi) + series - shift

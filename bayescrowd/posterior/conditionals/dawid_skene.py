@@ -14,7 +14,9 @@ from bayescrowd.models.dawid_skene import Labels, Params, Prior, confusion_conce
 from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
     answer_counts,
+    classes_alone,
     labels_log_joint,
+    log_dirichlet_multinomial,
     vote_shares,
 )
 from bayescrowd.posterior.conditionals.protocol import Conditionals
@@ -56,5 +58,24 @@ def _log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, 
     return labels_log_joint(params.confusion, params.prevalence, labels, n_items=n_items)
 
 
-CONDITIONALS = Conditionals(_first_params, _draw_params, _log_joint, vote_shares)
+def _log_density(
+    truth: Int[Array, " item"], labels: Labels, prior: Prior, *, n_workers: int, n_classes: int
+) -> Float[Array, ""]:
+    """Log density of classes and labels, all parameters integrated out."""
+    counts = answer_counts(truth, labels, n_workers=n_workers, n_classes=n_classes)
+    of_classes = class_counts(truth, n_classes)
+    rows = jnp.broadcast_to(confusion_concentration(prior, n_classes), counts.shape)
+    return (
+        log_dirichlet_multinomial(of_classes, jnp.full(n_classes, prior.prevalence))
+        + log_dirichlet_multinomial(counts, rows).sum()
+    )
+
+
+CONDITIONALS = Conditionals(
+    _first_params,
+    _draw_params,
+    _log_joint,
+    vote_shares,
+    collapsed=classes_alone(_log_density),
+)
 """Conditionals of `bayescrowd.models.dawid_skene`."""

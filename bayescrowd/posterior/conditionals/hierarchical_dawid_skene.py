@@ -6,8 +6,8 @@ integrated out to draw the crowd's (see `bayescrowd.models.hierarchical_dawid_sk
 
     Gamma(s) / Gamma(s + n[k, j, .])  prod over l of  Gamma(a_l + n[k, j, l]) / Gamma(a_l).
 
-- Strengths s: slice sampling of log s (R. M. Neal 2003, "Slice sampling", Annals of Statistics 31,
-  section 4, stepping out and shrinking), of all classes at once.
+- Strengths s: slice sampling of log s (`bayescrowd.posterior.conditionals.slices`), of all classes
+  at once.
 - The crowd's rows m: Gamma(a + n) / Gamma(a) is a sum over t of Stirling numbers times a^t, and
   given the t[k, j, l] the row m[j] is a Dirichlet with their sums over workers added to its
   concentrations (Y. W. Teh, M. I. Jordan, M. J. Beal and D. M. Blei 2006, "Hierarchical Dirichlet
@@ -20,12 +20,12 @@ Each draw leaves the posterior given the classes invariant; none of them is appr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bayescrowd.draws.dirichlet import dirichlet_tables
@@ -41,33 +41,43 @@ from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
     answer_counts,
     labels_log_joint,
+    log_dirichlet_multinomial,
+    log_gamma_function,
     vote_shares,
 )
-from bayescrowd.posterior.conditionals.protocol import Conditionals
+from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals
+from bayescrowd.posterior.conditionals.slices import slice_step
 
-__all__ = ["CONDITIONALS", "slice_step"]
+__all__ = ["CONDITIONALS"]
 
 SLICE_WIDTH = 1.0
 """First guess of a slice's width, in log pseudo-labels: two or three posterior deviations."""
 
+LEAST_SCALE = 1e-3
+"""Least standard deviation with which a jump proposes a log strength."""
+
 _LEAST = 1e-30
 """Floor of the concentrations: its log-gamma is finite in single precision."""
 
-LogDensity = Callable[[Float[Array, " cls"]], Float[Array, " cls"]]
 
-_AT_START, _LOWER, _UPPER, _SHRINK, _FOUND = range(5)
-"""Phases of the search for a point in the slice, by the point at which it looks."""
+class Crowd(NamedTuple):
+    """The parameters that stay when the workers' rows are integrated out."""
+
+    crowd: Float[Array, "cls cls"]
+    """The crowd's rows (m)."""
+    log_strength: Float[Array, " cls"]
+    """Logarithms of their strengths (log s)."""
 
 
-class _Search(NamedTuple):
-    """Where the searches for points in the slices stand."""
+class CrowdProposal(NamedTuple):
+    """Dirichlet rows and normal log strengths with the means and spreads of draws."""
 
-    n_rounds: Int[Array, ""]
-    phase: Int[Array, " cls"]
-    probe: Float[Array, " cls"]
-    height: Float[Array, " cls"]
-    lower: Float[Array, " cls"]
-    upper: Float[Array, " cls"]
+    concentration: Float[Array, "cls cls"]
+    """Concentrations of the crowd's rows."""
+    mean: Float[Array, " cls"]
+    """Means of log strengths."""
+    scale: Float[Array, " cls"]
+    """Standard deviations of log strengths."""
 
 
 def _first_params(prior: Prior, *, n_workers: int, n_classes: int) -> Params:
@@ -115,53 +125,6 @@ def _log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, 
     return labels_log_joint(params.confusion, params.prevalence, labels, n_items=n_items)
 
 
-def slice_step(
-    rng_key: PRNGKeyArray, x: Float[Array, " cls"], log_density: LogDensity, *, width: float
-) -> Float[Array, " cls"]:
-    """One step of slice sampling for each of several independent scalars at once.
-
-    Args:
-        rng_key: the source of randomness.
-        x: current values of the scalars.
-        log_density: log densities of all scalars, each up to a constant.
-        width: first guess of the slices' widths.
-    """
-    key_height, key_place, key_proposals = jax.random.split(rng_key, 3)
-    log_u = jnp.log1p(-jax.random.uniform(key_height, x.shape))
-    lower = x - width * jax.random.uniform(key_place, x.shape)
-    first = _Search(
-        n_rounds=jnp.zeros((), int),
-        phase=jnp.full(x.shape, _AT_START),
-        probe=x,
-        height=x,
-        lower=lower,
-        upper=lower + width,
-    )
-
-    def look(search: _Search) -> _Search:
-        """Evaluate the density once for all searches, so that its code is compiled once."""
-        n_rounds, phase, probe, height, lower, upper = search
-        density = log_density(probe)
-        height = jnp.where(phase == _AT_START, density + log_u, height)
-        is_inside = density >= height
-        lower = jnp.where((phase == _LOWER) & is_inside, lower - width, lower)
-        upper = jnp.where((phase == _UPPER) & is_inside, upper + width, upper)
-        is_refused = (phase == _SHRINK) & ~is_inside
-        lower = jnp.where(is_refused & (probe < x), probe, lower)
-        upper = jnp.where(is_refused & (probe >= x), probe, upper)
-        is_outside = (phase == _LOWER) | (phase == _UPPER)
-        moves_on = (phase == _AT_START) | (is_outside & ~is_inside)
-        moves_on = moves_on | ((phase == _SHRINK) & is_inside)
-        phase = jnp.where(moves_on, phase + 1, phase)
-        u = jax.random.uniform(jax.random.fold_in(key_proposals, n_rounds), x.shape)
-        proposal = lower + u * (upper - lower)
-        probes = [lower, upper, proposal]
-        probe = jnp.select([phase == _LOWER, phase == _UPPER, phase == _SHRINK], probes, probe)
-        return _Search(n_rounds + 1, phase, probe, height, lower, upper)
-
-    return jax.lax.while_loop(lambda search: (search.phase < _FOUND).any(), look, first).probe
-
-
 def _draw_strength(
     rng_key: PRNGKeyArray,
     counts: Float[Array, "worker cls cls"],
@@ -178,7 +141,7 @@ def _draw_strength(
         strength = jnp.exp(log_strength)
         a = confusion_concentration(params.crowd, strength)
         both = jnp.maximum(jnp.concatenate([a, strength[:, None]], axis=-1), _LEAST)
-        log_gammas = gammaln(both + cells)
+        log_gammas = log_gamma_function(both + cells)
         of_worker = (log_gammas[:-1] - log_gammas[-1]) @ sign
         z = (log_strength - jnp.log(prior.strength)) / prior.log_strength_scale
         return of_worker.sum(axis=0) - 0.5 * z**2
@@ -187,11 +150,95 @@ def _draw_strength(
     return jnp.exp(drawn)
 
 
+def _log_density(
+    truth: Int[Array, " item"],
+    rest: Crowd,
+    labels: Labels,
+    prior: Prior,
+    *,
+    n_workers: int,
+    n_classes: int,
+) -> Float[Array, ""]:
+    """Log density of classes, crowd and labels, the workers' rows integrated out."""
+    counts = answer_counts(truth, labels, n_workers=n_workers, n_classes=n_classes)
+    rows = confusion_concentration(rest.crowd, jnp.exp(rest.log_strength))
+    rows = jnp.maximum(jnp.broadcast_to(rows, counts.shape), _LEAST)
+    z = (rest.log_strength - jnp.log(prior.strength)) / prior.log_strength_scale
+    return (
+        log_dirichlet_multinomial(
+            class_counts(truth, n_classes), jnp.full(n_classes, prior.prevalence)
+        )
+        + log_dirichlet_multinomial(counts, rows).sum()
+        + _log_dirichlet(rest.crowd, crowd_concentration(prior, n_classes))
+        + _log_normal(z, jnp.full(n_classes, prior.log_strength_scale))
+    )
+
+
+def _fit(draws: Mapping[str, np.ndarray]) -> CrowdProposal:
+    """Fit means, and of each row the sum of the variances."""
+    crowd = draws["crowd"].astype(float)
+    mean, variance = crowd.mean(axis=0), crowd.var(axis=0)
+    total = (mean * (1 - mean)).sum(axis=-1) / np.maximum(variance.sum(axis=-1), 1e-12) - 1
+    log_strength = np.log(draws["strength"].astype(float))
+    fitted = CrowdProposal(
+        concentration=np.maximum(total[:, None], 1.0) * mean,
+        mean=log_strength.mean(axis=0),
+        scale=np.maximum(log_strength.std(axis=0), LEAST_SCALE),
+    )
+    return CrowdProposal(*(jnp.asarray(field, dtype=jnp.float32) for field in fitted))
+
+
+def _propose(
+    rng_key: PRNGKeyArray, truth: Int[Array, " item"], proposal: CrowdProposal, labels: Labels
+) -> Crowd:
+    key_crowd, key_strength = jax.random.split(rng_key)
+    (crowd,) = dirichlet_tables(key_crowd, [proposal.concentration])
+    noise = jax.random.normal(key_strength, proposal.mean.shape)
+    return Crowd(crowd, proposal.mean + proposal.scale * noise)
+
+
+def _log_proposal(
+    rest: Crowd, truth: Int[Array, " item"], proposal: CrowdProposal, labels: Labels
+) -> Float[Array, ""]:
+    z = (rest.log_strength - proposal.mean) / proposal.scale
+    return _log_dirichlet(rest.crowd, proposal.concentration) + _log_normal(z, proposal.scale)
+
+
+def _rest_of(
+    rng_key: PRNGKeyArray, truth: Int[Array, " item"], params: Params, labels: Labels
+) -> Crowd:
+    return Crowd(params.crowd, jnp.log(params.strength))
+
+
+def _params_of(
+    rng_key: PRNGKeyArray,
+    rest: Crowd,
+    truth: Int[Array, " item"],
+    params: Params,
+    labels: Labels,
+    prior: Prior,
+) -> Params:
+    return params._replace(crowd=rest.crowd, strength=jnp.exp(rest.log_strength))
+
+
+def _log_dirichlet(
+    rows: Float[Array, "cls cls"], concentration: Float[Array, "cls cls"]
+) -> Float[Array, ""]:
+    of_rows = ((concentration - 1) * jnp.log(jnp.maximum(rows, _LEAST))).sum()
+    total = log_gamma_function(concentration.sum(axis=-1)).sum()
+    return of_rows + total - log_gamma_function(concentration).sum()
+
+
+def _log_normal(z: Float[Array, " cls"], scale: Float[Array, " cls"]) -> Float[Array, ""]:
+    return (-0.5 * z**2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)).sum()
+
+
 CONDITIONALS = Conditionals(
     _first_params,
     _draw_params,
     _log_joint,
     vote_shares,
+    collapsed=Collapsed(_log_density, _fit, _propose, _log_proposal, _rest_of, _params_of),
     # After 200 sweeps, chains on dog still remember the votes. More than 1,000 gain nothing there,
     # nor does a start from EM: what is left is slow, a few tasks that switch between two classes.
     warmup=1000,

@@ -14,8 +14,10 @@ from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models.one_coin import Labels, Params, Prior, accuracy_concentration, confusion
 from bayescrowd.posterior.conditionals.classes import class_counts
 from bayescrowd.posterior.conditionals.crowd_labels import (
+    classes_alone,
     coin_counts,
     labels_log_joint,
+    log_dirichlet_multinomial,
     vote_shares,
 )
 from bayescrowd.posterior.conditionals.protocol import Conditionals
@@ -55,5 +57,27 @@ def _log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, 
     return labels_log_joint(confusion(params), params.prevalence, labels, n_items=n_items)
 
 
-CONDITIONALS = Conditionals(_first_params, _draw_params, _log_joint, vote_shares)
+def _log_density(
+    truth: Int[Array, " item"], labels: Labels, prior: Prior, *, n_workers: int, n_classes: int
+) -> Float[Array, ""]:
+    """Log density of classes and labels, all parameters integrated out."""
+    is_right = truth[labels.item] == labels.label
+    coins = coin_counts(is_right, labels.worker, n_workers)
+    of_classes = class_counts(truth, n_classes)
+    rows = jnp.broadcast_to(accuracy_concentration(prior), coins.shape)
+    return (
+        log_dirichlet_multinomial(of_classes, jnp.full(n_classes, prior.prevalence))
+        + log_dirichlet_multinomial(coins, rows).sum()
+        # A wrong answer is one of the others with equal probability.
+        - coins[:, 1].sum() * jnp.log(n_classes - 1)
+    )
+
+
+CONDITIONALS = Conditionals(
+    _first_params,
+    _draw_params,
+    _log_joint,
+    vote_shares,
+    collapsed=classes_alone(_log_density),
+)
 """Conditionals of `bayescrowd.models.one_coin`."""

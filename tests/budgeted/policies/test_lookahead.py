@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayescrowd as bc
+from bayescrowd.budgeted.beliefs.shrinkage import ShrunkBelief
 from bayescrowd.budgeted.information_gain import extend
 from bayescrowd.budgeted.policies import lookahead
 from bayescrowd.budgeted.policies.lookahead import expected_accuracy
@@ -84,7 +85,8 @@ def test_gains_are_as_defined(n_features):
     chosen = paths.greedy(n_features)
     assert chosen == greedy_without(prior, mean, [], n_features)
     features = [0, 1, 2, 3, 4]
-    found = core._refresh(np.random.default_rng(7), state, np.zeros(5), paths, chosen, features, 6)
+    unknown = np.full(5, np.inf)  # nothing to average with
+    found = core._refresh(np.random.default_rng(7), state, unknown, paths, chosen, features, 6)
     n_observations = (30 / n_features) * np.tile(prior, (5, 1))
     futures = state.belief.imagine(np.random.default_rng(7), features, n_observations, 6)
     for f in features:
@@ -95,6 +97,68 @@ def test_gains_are_as_defined(n_features):
         ]
         # accuracies near 1, computed in another order
         assert found[f] == pytest.approx(np.mean(better[1:]) - better[0], abs=1e-12)
+
+
+def observed(n, n_features=2, budget=60):
+    """A policy after n answers at random."""
+    policy = bc.BudgetedSelection(space(), budget, n_features)
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        policy.tell(policy.ask(), int(rng.integers(2)))
+    return policy
+
+
+@pytest.mark.parametrize("n_draws", [4, 16, 64])
+def test_few_draws_replace_a_part_of_what_was_found(n_draws):
+    policy = observed(10)
+    core, state = policy.core, policy.state
+    paths = core._paths(state)
+    chosen = paths.greedy(2)
+    before = np.array([0.3, 0.1, 0.2, np.inf, 0.4])
+
+    def refreshed(gains, features):
+        rng = np.random.default_rng(3)
+        return core._refresh(rng, state, gains, paths, chosen, features, n_draws)
+
+    fresh = refreshed(np.full(5, np.inf), [0, 2, 3])
+    share = min(1.0, n_draws / 16)
+    expected = before.copy()
+    expected[[0, 2]] = (1 - share) * before[[0, 2]] + share * fresh[[0, 2]]
+    expected[3] = fresh[3]  # nothing was found before
+    np.testing.assert_allclose(refreshed(before, [0, 2, 3]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("settled", "served", "n_draws"), [(200, 1, 16), (10, 2, 8)])
+def test_gains_are_computed_less_often_once_they_are_settled(monkeypatch, settled, served, n_draws):
+    monkeypatch.setattr(lookahead, "SETTLED", settled)
+    policy = observed(20)
+    imagine, calls = ShrunkBelief.imagine, []
+
+    def counted(self, rng, features, n_observations, n):
+        calls.append(n)
+        return imagine(self, rng, features, n_observations, n)
+
+    monkeypatch.setattr(ShrunkBelief, "imagine", counted)
+    for _ in range(12):
+        policy.tell(policy.ask(), 0)
+    assert calls == [n_draws] * (12 // served)
+
+
+def test_answers_that_gains_do_not_know_of_leave_less_to_learn():
+    policy = observed(10)
+    core, state = policy.core, policy.state  # 50 left: 25 answers are imagined of each feature
+    everything = np.ones(5, dtype=bool)
+    outlook = lookahead.Outlook(
+        gains=np.array([0.5, 0.49, 0.1, 0.1, 0.1]),
+        members=(2, 3),
+        unknown=np.zeros(5, dtype=np.int64),
+        n_more=1,
+    )
+    assert core._best(state, outlook, everything) == 0
+    asked = outlook._replace(unknown=np.array([1, 0, 0, 0, 0]))  # .5 / (1 + 1 / 25) = .481
+    assert core._best(state, asked, everything) == 1
+    nothing = outlook._replace(gains=np.zeros(5))
+    assert core._best(state, nothing, everything) in (2, 3)
 
 
 def test_buys_the_informative_features():
