@@ -13,6 +13,18 @@ by the same sampler.
 Of the chosen features the share of the repeats in which each was chosen is printed, and the largest
 paired difference between those shares in its standard errors. Times are of the CPU per query, of
 a second run in the process, without compilation.
+
+Measured with 32 repeats, B = 100 and K = 2, on two busy cores of an AMD EPYC:
+
+                 nursery                       breast-cancer
+    conjugate    error .336, spent 83.3        error .152, spent 59.4
+    nuts         error .362, spent 77.6        error .157, spent 57.6
+    difference   .027 +- .027, -5.7 +- 4.1     .005 +- .015, -1.8 +- 2.3
+    other seed   -.014 +- .026, -.5 +- 3.4     -.000 +- .013, 1.2 +- 2.1
+    ms per query .29 and 31                    .35 and 49
+
+On nursery no feature's share differs by more than 1.0 standard errors; on breast-cancer one of nine
+does by 2.3, and by as much between the two seeds of the conjugate policy.
 """
 
 from __future__ import annotations

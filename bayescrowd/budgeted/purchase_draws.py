@@ -22,7 +22,7 @@ from bayescrowd.budgeted.beliefs.drawn_tables import LEAST, read_tables
 from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler
 from bayescrowd.budgeted.purchases import Purchases
 from bayescrowd.posterior.chains import FeatureSizes, ReadingSizes
-from bayescrowd.posterior.container import assemble, dataset_of, group_names, group_of
+from bayescrowd.posterior.container import IS_FIXED, assemble, dataset_of, group_names, group_of
 
 __all__ = ["posterior_of"]
 
@@ -93,7 +93,8 @@ def _draws_of_model(
         if name == "posterior" or purchases.space.class_counts is None:
             drawn = purchases.draw_class_prior(rng, shape[0] * shape[1]).reshape(shape)
             dims = groups[name]["prevalence"].dims
-            groups[name] = groups[name].assign(prevalence=(dims, drawn))
+            known = {} if purchases.space.class_counts is not None else {IS_FIXED: 1}
+            groups[name] = groups[name].assign(prevalence=(dims, drawn, known))
     of_labels = _log_likelihood(purchases, coded, groups["posterior"])
     groups["log_likelihood"] = dataset_of(
         {"labels": (("chain", "draw", "task"), of_labels)}, coords={"task": coded.tasks}
@@ -162,6 +163,8 @@ def _draws_of_own_model(purchases: Purchases, sampler: ModelSampler, how: _Optio
     }
     flat = chain.get_samples()
     pointwise = log_likelihood(sampler.model, flat, coded.observations, **arguments)
+    # of a factor there is the sum alone, of which nothing can be left out
+    pointwise = {name: values for name, values in pointwise.items() if np.ndim(values) > 1}
     if pointwise:
         groups["log_likelihood"] = dataset_of(
             {

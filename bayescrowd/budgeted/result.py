@@ -48,6 +48,10 @@ class BudgetResult(_Fields):
         result.purchases = purchases
         return result
 
+    def _replace(self, **fields: Any) -> BudgetResult:
+        """The result with other fields, and what `posterior` needs as it is."""
+        return BudgetResult.of(self.purchases, **(self._asdict() | fields))
+
     @validate_arguments
     def posterior(
         self,

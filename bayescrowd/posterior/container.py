@@ -24,6 +24,7 @@ from bayescrowd.data.vocabulary import refuse_indistinct
 from bayescrowd.io.writing import check_target, new_file
 
 __all__ = [
+    "IS_FIXED",
     "NAMES_ARE_OPEN",
     "Variable",
     "assemble",
@@ -39,6 +40,9 @@ Container = Any
 
 Variable = tuple[Sequence[str], Any]
 """Names of the dimensions and the values."""
+
+IS_FIXED = "is_fixed"
+"""Attribute of variables that are given and the same in every draw: there is nothing to judge."""
 
 NAMES_ARE_OPEN = "names_are_open"
 """Attribute of variables whose hidden categories may swap names: not to be judged or averaged."""

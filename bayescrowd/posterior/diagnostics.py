@@ -27,6 +27,7 @@ from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.posterior.alignment import Alignment, complaints
 from bayescrowd.posterior.approximation import approximation_of, approximation_problems
 from bayescrowd.posterior.container import (
+    IS_FIXED,
     NAMES_ARE_OPEN,
     Container,
     assemble,
@@ -214,7 +215,7 @@ def _quantities_to_watch(post: Container, posterior: xr.Dataset) -> xr.Dataset:
     variables = {
         name: values
         for name, values in posterior.data_vars.items()
-        if not values.attrs.get(NAMES_ARE_OPEN)
+        if not (values.attrs.get(NAMES_ARE_OPEN) or values.attrs.get(IS_FIXED))
     }
     if "sample_stats" in group_names(post):
         statistics = group_of(post, "sample_stats")

@@ -10,6 +10,7 @@ from scipy.special import gammaln
 import bayescrowd as bc
 from bayescrowd.budgeted.beliefs import nuts
 from bayescrowd.budgeted.beliefs.access_path import AccessPathBelief
+from bayescrowd.budgeted.beliefs.credibility import MOST_ERROR
 from bayescrowd.budgeted.beliefs.feature_readings import Reading, noisy_observations, observations
 from bayescrowd.budgeted.beliefs.naive_bayes import NaiveBayesBelief
 from bayescrowd.budgeted.beliefs.warm_nuts import N_KEPT
@@ -81,6 +82,14 @@ def test_naive_bayes_agrees_with_the_closed_form():
     assert_agree(moments(belief, np.random.default_rng(0), 2_000), (mean, spread))
     # the other feature has its prior still
     np.testing.assert_allclose(belief.mean()[1], 0.5)
+    prior = np.array([0.5, 0.5])
+    for feature in (0, 1):
+        known, right = (
+            one.credibility(feature, prior, epsilon=0.1, measure="interval")
+            for one in (belief, exact)
+        )
+        assert known.error <= MOST_ERROR
+        assert abs(known.conditional - right.conditional) < 4.5 * known.error
 
 
 def test_the_access_path_agrees_with_enumeration_and_gibbs():

@@ -6,6 +6,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
+from scipy.special import betaln
 
 import bayescrowd as bc
 from bayescrowd.budgeted.beliefs.label_multisets import multisets
@@ -81,16 +83,38 @@ def test_a_hierarchical_model_selects_and_is_replayed(played):
     assert played.state.belief.mean()[0, 0, 0] > 0.6
 
 
+def integrated(policy):
+    """Mean of `conditional` and of the strength: rows summed out, the strength on a grid."""
+    history = policy.result().history
+    counts = np.zeros((2, 2, 2))
+    for feature, target, answers in history[["feature", "target", "answers"]].itertuples(
+        index=False
+    ):
+        counts["xy".index(feature), "pq".index(target), "ab".index(answers[0])] += 1
+    strength = np.linspace(0.001, 120, 40_000)
+    log_weight = stats.gamma(2, scale=1 / 0.2).logpdf(strength)
+    for a, b in counts.reshape(-1, 2):
+        log_weight += betaln(strength + a, strength + b) - betaln(strength, strength)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    rows = strength[:, None, None, None] + counts
+    mean = np.tensordot(weight, rows / rows.sum(axis=-1, keepdims=True), 1)
+    return mean, float(weight @ strength)
+
+
 def test_its_posterior_has_its_own_sites(played):
     post = played.posterior(chains=2, draws=200, warmup=200, progress=False)
     assert post.posterior["strength"].shape == (2, 200)
     channel = post.posterior["channel"]
     assert channel.dims == ("chain", "draw", "feature", "cls", "outcome")
-    mean = channel.mean(("chain", "draw")).to_numpy()
+    mean, strength = integrated(played)
     spread = channel.std(("chain", "draw")).to_numpy()
     # 400 draws here and 256 of the belief, of which a half may count where strength mixes slowly
-    error = spread * np.sqrt(2 / 400 + 2 / 256)
-    assert (np.abs(played.state.belief.mean() - mean) < 4.5 * error).all()
+    found = channel.mean(("chain", "draw")).to_numpy()
+    assert (np.abs(found - mean) < 4.5 * spread * np.sqrt(2 / 400)).all()
+    assert (np.abs(played.state.belief.mean() - mean) < 4.5 * spread * np.sqrt(2 / 256)).all()
+    drawn = post.posterior["strength"]
+    assert abs(float(drawn.mean()) - strength) < 4.5 * float(drawn.std()) * np.sqrt(2 / 400)
     with pytest.raises(ValueError, match="drawn from by 'nuts'"):
         played.posterior(method="gibbs")
 
