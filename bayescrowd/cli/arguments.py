@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bayescrowd.data.annotations import Annotations
 
 __all__ = [
+    "CONTAINERS",
     "DEFAULT_METHOD",
     "METHODS",
     "MOST",
@@ -79,6 +80,9 @@ DEFAULT_METHOD = "auto"
 
 MOST = 2**32 - 1
 """Largest integer that an option accepts; JAX uses only 32 bits of a seed."""
+
+CONTAINERS = (".nc", ".nc4", ".netcdf")
+"""Extensions of files of posterior draws, in NetCDF."""
 
 PICTURES = (".png", ".pdf", ".svg")
 """Extensions of the pictures that commands can write."""
@@ -197,6 +201,7 @@ def check_outputs(
     inputs: Sequence[str | None] = (),
     tables: Sequence[str | None] = (),
     pictures: Sequence[str | None] = (),
+    containers: Sequence[str | None] = (),
     others: Sequence[str | None] = (),
     journals: Sequence[str | None] = (),
     overwrite: bool,
@@ -209,6 +214,7 @@ def check_outputs(
         inputs: files to read.
         tables: files for `write_table`; '-' is standard output.
         pictures: files whose extension must be one of `PICTURES`.
+        containers: files whose extension must be one of `CONTAINERS`.
         others: files with any name.
         journals: files with any name, to which lines are appended if they exist.
         overwrite: whether existing outputs may be replaced.
@@ -220,14 +226,15 @@ def check_outputs(
     """
     from bayescrowd.io.writing import check_table_target, check_target
 
-    outputs = [*tables, *pictures, *others, *journals]
+    outputs = [*tables, *pictures, *containers, *others, *journals]
     # realpath also accepts circular links; reading and writing refuse them later, by name.
     files = [os.path.realpath(path) for path in (*inputs, *outputs) if path and path != "-"]
     for path in outputs:
         if path is None or (path == "-" and path in tables):
             continue
-        if path in pictures and Path(path).suffix.lower() not in PICTURES:
-            raise ValueError(f"{path}: expected a name that ends in {', '.join(PICTURES)}")
+        for files_of_kind, extensions in ((pictures, PICTURES), (containers, CONTAINERS)):
+            if path in files_of_kind and Path(path).suffix.lower() not in extensions:
+                raise ValueError(f"{path}: expected a name that ends in {', '.join(extensions)}")
         if files.count(os.path.realpath(path)) > 1:
             raise ValueError(f"{path}: named twice; expected a separate file for each output")
         check = check_table_target if path in tables else check_target

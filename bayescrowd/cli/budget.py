@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd.cli.arguments import Commands
 from bayescrowd.cli.budget_runs import (
@@ -22,6 +22,7 @@ from bayescrowd.cli.budget_runs import (
     policy_name,
     policy_names,
     read_table,
+    run_options,
     save_picture,
     settings,
     share,
@@ -51,6 +52,9 @@ output:
   the extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet; '-' prints CSV. --plot draws
   the curves: .png, .pdf or .svg. --json prints one JSON document. --resume names a journal: every
   finished run is recorded there, and the same command continues where it was interrupted.
+  --posterior writes what one of the runs has learned, as posterior draws of the model for ArviZ
+  (NetCDF, .nc): the last repeat of the first policy at the largest budget. --repeats 1, --policy
+  and --budget pick another one.
 
 exit codes:
   0 done, 2 bad input or usage, 1 a fault of ours
@@ -59,7 +63,8 @@ examples:
   bayescrowd budget simulate birds.csv --target species --budget 50,100,200 --features 2
   bayescrowd budget simulate nursery --budget 100,200,400 --features 2 --plot curves.png
   bayescrowd budget simulate birds.csv --target species --budget 500 --features 3 --labels 5 \\
-      --noise uniform --rate 0.3 --policy budgeted-selection,round-robin --plot curves.png"""
+      --noise uniform --rate 0.3 --policy budgeted-selection,round-robin --plot curves.png
+  bayescrowd budget simulate nursery --budget 200 --features 2 --posterior fit.nc"""
 
 _PLAN_EPILOG = f"""\
 {EPILOG}
@@ -113,6 +118,12 @@ def add_to(commands: Commands) -> None:
         help="policies to compare, or 'all'; default: all",
     )
     simulate.add_argument("--out", metavar="FILE", help="write one row per run; - prints it")
+    simulate.add_argument(
+        "--posterior",
+        metavar="FILE",
+        help="write posterior draws (.nc) of the last repeat of the first policy at the largest "
+        "budget",
+    )
     plan = parts.add_parser(
         "plan",
         help="how much budget is enough",
@@ -164,7 +175,7 @@ def _curve(
 def _run_simulate(args: argparse.Namespace) -> int:
     from bayescrowd.budgeted.evaluation.curve_tables import curve_means, paired_differences
 
-    check_arguments(args, tables=[args.out])
+    check_arguments(args, tables=[args.out], containers=[args.posterior])
     if args.out == "-" and args.json:
         raise ValueError("only one of --out - and --json can print")
     table = read_table(args)
@@ -175,13 +186,52 @@ def _run_simulate(args: argparse.Namespace) -> int:
         found = paired_differences(curve, against=args.policy[0])
         differences = found.droplevel("n_features")
     _write(args, curve)
+    drawn = None if args.posterior is None else _write_posterior(args, table)
     if args.json:
-        document = _simulate_document(args, table, means, differences)
+        document = _simulate_document(args, table, means, differences, drawn)
         print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
     else:
         stream = sys.stderr if args.out == "-" else sys.stdout
-        print(_simulate_summary(args, table, means, differences), file=stream)
+        print(_simulate_summary(args, table, means, differences, drawn), file=stream)
     return 0
+
+
+class _Drawn(NamedTuple):
+    """The run whose posterior was written."""
+
+    file: str
+    policy: str
+    budget: float
+    repeat: int
+    verdict: str
+    """Whether the draws can be trusted."""
+
+
+def _write_posterior(args: argparse.Namespace, table: TableDataset) -> _Drawn:
+    """Play the last repeat of the first policy at the largest budget again, and write its draws.
+
+    The curve's own runs may have been in other processes, or in a journal.
+    """
+    from bayescrowd.budgeted.evaluation.curve import curve_run
+    from bayescrowd.cli.progress import stage
+    from bayescrowd.posterior.container import save
+    from bayescrowd.posterior.diagnostics import diagnose
+
+    name, budget, repeat = args.policy[0], max(args.budget), args.repeats - 1
+    with stage("playing one run again"):
+        result = curve_run(
+            factories([name])[name],
+            table,
+            budget,
+            args.features,
+            repeat=repeat,
+            **run_options(args),
+        )
+    post = result.posterior(seed=args.seed)
+    with stage(f"writing {args.posterior}"):
+        verdict = diagnose(post).verdict
+        save(post, args.posterior, overwrite=args.force)
+    return _Drawn(args.posterior, name, budget, repeat, verdict)
 
 
 def _write(args: argparse.Namespace, curve: pd.DataFrame) -> None:
@@ -203,12 +253,14 @@ def _simulate_document(
     table: TableDataset,
     means: pd.DataFrame,
     differences: pd.DataFrame | None,
+    drawn: _Drawn | None,
 ) -> dict[str, Any]:
     return {
         **settings(args, table),
         "errors": _records(means),
         "against": args.policy[0],
         "differences": [] if differences is None else _records(differences),
+        "posterior": None if drawn is None else drawn._asdict(),
     }
 
 
@@ -224,6 +276,7 @@ def _simulate_summary(
     table: TableDataset,
     means: pd.DataFrame,
     differences: pd.DataFrame | None,
+    drawn: _Drawn | None,
 ) -> str:
     from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA
 
@@ -257,6 +310,11 @@ def _simulate_summary(
     ]
     if unspent:
         paragraphs.append(f"budget left unspent: {'; '.join(unspent)}")
+    if drawn is not None:
+        paragraphs.append(
+            f"{drawn.file}: posterior of {drawn.policy} with a budget of {drawn.budget:g}, repeat "
+            f"{drawn.repeat} (the last), written\n{drawn.verdict}"
+        )
     return "\n\n".join([*paragraphs, *_written(args)])
 
 

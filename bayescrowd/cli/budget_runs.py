@@ -37,6 +37,7 @@ __all__ = [
     "policy_name",
     "policy_names",
     "read_table",
+    "run_options",
     "save_picture",
     "settings",
     "share",
@@ -168,7 +169,9 @@ def add_run_options(parser: Parser, *, repeats: int) -> None:
     output.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
-def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> None:
+def check_arguments(
+    args: argparse.Namespace, *, tables: Sequence[str | None], containers: Sequence[str | None] = ()
+) -> None:
     """Raise, before any work is done, if the options contradict each other or the outputs."""
     if args.noise == "none" and args.rate:
         raise ValueError(f"--rate {args.rate:g} needs --noise, the kind of wrong labels")
@@ -180,6 +183,7 @@ def check_arguments(args: argparse.Namespace, *, tables: list[str | None]) -> No
         inputs=[args.table],
         tables=tables,
         pictures=[args.plot],
+        containers=containers,
         journals=[args.resume],
         overwrite=args.force,
     )
@@ -246,15 +250,19 @@ def _published_table(args: argparse.Namespace) -> TableDataset:
 
 def curve_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments that all calls of `budget_curve` have in common."""
+    n_jobs = -1 if args.jobs is None else args.jobs
+    return {**run_options(args), "repeats": args.repeats, "n_jobs": n_jobs}
+
+
+def run_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What describes a single run of a curve, besides policy, budget and repeat."""
     return {
-        "repeats": args.repeats,
         "model": args.model,
         "labels_per_query": args.labels,
         "costs": args.costs,
         "noise": args.noise,
         "rate": args.rate or 0.0,
         "seed": args.seed,
-        "n_jobs": -1 if args.jobs is None else args.jobs,
     }
 
 

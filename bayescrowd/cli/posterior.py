@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
+    CONTAINERS,
     Commands,
     add_reading_options,
     check_outputs,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-CONTAINERS = (".nc", ".nc4", ".netcdf")
 SURE = 0.95
 """Labels less probable than this are called uncertain."""
 N_SHOWN = 6
@@ -182,7 +182,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
         inputs=[args.labels, args.truth],
         tables=[args.labels_out, args.workers],
         pictures=[args.plot],
-        others=[args.out],
+        containers=[args.out],
         overwrite=args.force,
     )
 

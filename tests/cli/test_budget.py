@@ -13,6 +13,7 @@ from bayescrowd.cli import main
 from bayescrowd.cli.budget import _grid
 from bayescrowd.cli.budget_runs import POLICIES
 from bayescrowd.cli.labelled_tables import read_labelled_table
+from bayescrowd.posterior.container import load
 
 
 @pytest.fixture
@@ -96,6 +97,40 @@ def test_files_and_document_hold_what_budget_curve_finds(folder, capsys):
     assert f"{curve.loc[curve['policy'] == 'all data', 'error'].mean():.3f} ±" in said
 
 
+def test_the_posterior_is_that_of_the_last_run(folder, capsys):
+    command = [*SIMULATE, "--budget", "20,10", "--policy", "b-leafs", "--repeats", "3"]
+    (folder / "fit.nc").write_text("mine")
+    assert "fit.nc: the file exists; --force overwrites it" in refused(
+        capsys, *command, "--posterior", "fit.nc"
+    )
+    assert (folder / "fit.nc").read_text() == "mine"
+    assert main([*command, "--jobs", "2", "--posterior", "fit.nc", "--force", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    written = document["posterior"]
+    assert written.pop("verdict").startswith("Nothing speaks against these draws")
+    assert written == {"file": "fit.nc", "policy": "b-leafs", "budget": 20, "repeat": 2}
+    post = load("fit.nc")
+    table = read_labelled_table("fruit.csv", target="kind")
+    options = {"repeats": 3, "n_jobs": 1}
+    curve = bc.budget_curve({"b-leafs": bc.BLeafs}, table, [20], 1, **options)
+    last = curve[curve["repeat"] == 2].iloc[0]
+    assert post.attrs["policy"] == "BLeafs"
+    assert post.attrs["budget"] == 20
+    assert post.attrs["spent"] == last["spent"]
+    assert post.attrs["selected"] == repr(last["selected"][0])
+    assert post.observed_data.sizes["judgement"] == last["spent"]
+    # read from a journal, the run is played again, and the same
+    outputs = ["--resume", "journal.jsonl", "--posterior", "again.nc"]
+    for _ in range(2):
+        assert main([*command, "--jobs", "1", *outputs, "--force"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "again.nc: posterior of b-leafs with a budget of 20, repeat 2 (the last), written" in said
+    )
+    again = load("again.nc")
+    np.testing.assert_array_equal(again.posterior["conditional"], post.posterior["conditional"])
+
+
 def test_runs_can_be_printed(folder, capsys):
     command = [*SIMULATE, "--budget", "10", "--policy", "round-robin", *QUICK, "--out", "-"]
     assert main(command) == 0
@@ -176,6 +211,8 @@ def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
         (["--out", "no/runs.csv"], "no/runs.csv: there is no folder"),
         (["--out", "fruit.csv"], "fruit.csv: named twice"),
         (["--plot", "curves.txt"], "curves.txt: expected a name that ends in .png"),
+        (["--posterior", "fit.csv"], "fit.csv: expected a name that ends in .nc, .nc4, .netcdf"),
+        (["--posterior", "no/fit.nc"], "no/fit.nc: there is no folder"),
         (["--out", "-", "--json"], "only one of --out - and --json"),
         (["--resume", "no/journal"], "no/journal: there is no folder"),
         (["--resume", "other.jsonl"], "this is not a line of the journal"),

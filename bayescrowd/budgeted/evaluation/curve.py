@@ -21,13 +21,15 @@ from bayescrowd.budgeted.evaluation.journal import CurveJournal, Row
 from bayescrowd.budgeted.evaluation.paired_runs import (
     Factory,
     Problem,
+    Split,
     make_policy,
+    play_on_split,
     run_on_all_data,
     run_policy,
     split_problem,
 )
 from bayescrowd.budgeted.evaluation.table_crowd import Noise
-from bayescrowd.budgeted.policy import Policy
+from bayescrowd.budgeted.policy import BudgetResult, Policy
 from bayescrowd.budgeted.space import FeatureSpace
 from bayescrowd.checks.parameters import (
     Count,
@@ -40,7 +42,7 @@ from bayescrowd.checks.parameters import (
 )
 from bayescrowd.data.vocabulary import plain
 
-__all__ = ["budget_curve"]
+__all__ = ["budget_curve", "curve_run"]
 
 
 class _Setting(NamedTuple):
@@ -162,6 +164,72 @@ def budget_curve(
     return frame
 
 
+@validate_arguments
+def curve_run(
+    make: Factory,
+    table: Any,
+    budget: Positive,
+    n_features: Count,
+    *,
+    repeat: Annotated[int, Whole(0)],
+    target: Hashable | None = None,
+    strength: Positive = 1.0,
+    costs: Mapping[Hashable, float] | None = None,
+    model: str = "naive_bayes",
+    labels_per_query: Count = 1,
+    noise: Noise = "none",
+    rate: Fraction = 0.0,
+    train_share: OpenFraction = 0.8,
+    seed: Seed = 0,
+) -> BudgetResult:
+    """One run of `budget_curve`, played again to see what is behind its error.
+
+    Args:
+        make: the policy: a class, or a callable that makes one, as `budget_curve` takes it.
+        table: the table of the curve.
+        budget: one of its budgets.
+        n_features: one of its numbers of features.
+        repeat: number of the repeat, from 0.
+        target: as in `budget_curve`, like all further arguments.
+        strength: strength of the priors.
+        costs: what one label of a feature costs.
+        model: model of a policy that does not have its own.
+        labels_per_query: number of labels per query.
+        noise: what wrong labels look like.
+        rate: share of wrong labels.
+        train_share: share of the rows that are for training.
+        seed: seed of the curve.
+
+    Returns:
+        What the policy has learned; `posterior` draws from the model behind it.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import bayescrowd as bc
+        >>> from bayescrowd.budgeted.evaluation.curve import curve_run
+        >>> rows = [("red", "small", "berry"), ("red", "large", "berry"), ("green", "small", "pea")]
+        >>> table = pd.DataFrame(rows * 20, columns=["colour", "size", "kind"])
+        >>> curve_run(bc.RoundRobin, table, 10, 1, repeat=3, target="kind").spent
+        10.0
+    """
+    space = FeatureSpace.from_table(table, target=target, strength=strength, costs=costs)
+    setting = _Setting(
+        problem=Problem(space, space.code(table, target=target), labels=None),
+        factories={"": make},
+        budgets=(budget,),
+        sizes=(n_features,),
+        model=model,
+        labels_per_query=labels_per_query,
+        noise=noise,
+        rate=rate,
+        train_share=train_share,
+        seed=seed,
+    )
+    _check(setting)
+    split = _split(setting, repeat)
+    return play_on_split(split, make, budget=budget, n_features=n_features, model=model)
+
+
 def _factories(policies: Sequence[type[Policy]] | Mapping[str, Factory]) -> dict[str, Factory]:
     if isinstance(policies, Mapping):
         return dict(policies)
@@ -211,14 +279,7 @@ def _finished_runs(
 
 def _measure(setting: _Setting, repeat: int, name: str) -> list[Row]:
     """Run one policy, or the reference, at all budgets and sizes in one repeat."""
-    split = split_problem(
-        setting.problem,
-        np.random.SeedSequence([setting.seed, repeat]),
-        train_share=setting.train_share,
-        n_labels=setting.labels_per_query,
-        noise=setting.noise,
-        rate=setting.rate,
-    )
+    split = _split(setting, repeat)
     if name == ALL_DATA:
         by_size = dict(
             zip(
@@ -238,6 +299,17 @@ def _measure(setting: _Setting, repeat: int, name: str) -> list[Row]:
         Row(name, k, b, repeat, run.error, run.spent, run.selected)
         for (k, b), run in zip(_cells(setting), runs, strict=True)
     ]
+
+
+def _split(setting: _Setting, repeat: int) -> Split:
+    return split_problem(
+        setting.problem,
+        np.random.SeedSequence([setting.seed, repeat]),
+        train_share=setting.train_share,
+        n_labels=setting.labels_per_query,
+        noise=setting.noise,
+        rate=setting.rate,
+    )
 
 
 def _description(setting: _Setting) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from bayescrowd.budgeted.beliefs.options import BELIEFS, BeliefOptions
 from bayescrowd.budgeted.classifier import Classifier
 from bayescrowd.budgeted.evaluation.table_crowd import Noise, TableCrowd, noisy_labels
 from bayescrowd.budgeted.information_gain import greedy
-from bayescrowd.budgeted.policy import Policy
+from bayescrowd.budgeted.policy import BudgetResult, Policy
 from bayescrowd.budgeted.space import CodedTable, FeatureSpace
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "learn_from_all",
     "make_policy",
     "play",
+    "play_on_split",
     "run_on_all_data",
     "run_policy",
     "split_problem",
@@ -151,6 +152,24 @@ def run_policy(
         n_features: how many features the classifier may use.
         model: how labels depend on the class, unless `make` has its own model.
     """
+    result = play_on_split(split, make, budget=budget, n_features=n_features, model=model)
+    return Run(
+        error=_test_error(split, result.classifier),
+        spent=result.spent,
+        selected=result.selected,
+        observations={name: int(n) for name, n in result.spending["observations"].items()},
+    )
+
+
+def play_on_split(
+    split: Split,
+    make: Factory,
+    *,
+    budget: float,
+    n_features: int,
+    model: str = "naive_bayes",
+) -> BudgetResult:
+    """Play a policy to its end on a split; see `run_policy`."""
     policy = make_policy(
         make,
         split.space,
@@ -162,13 +181,7 @@ def run_policy(
     )
     split.crowd.restart()
     play(policy, split.crowd)
-    result = policy.result()
-    return Run(
-        error=_test_error(split, result.classifier),
-        spent=result.spent,
-        selected=result.selected,
-        observations={name: int(n) for name, n in result.spending["observations"].items()},
-    )
+    return policy.result()
 
 
 def run_on_all_data(split: Split, sizes: Sequence[int], *, model: str = "naive_bayes") -> list[Run]:

@@ -9,6 +9,7 @@ import pytest
 
 import bayescrowd as bc
 from bayescrowd.budgeted.evaluation import paired_runs
+from bayescrowd.budgeted.evaluation.curve import curve_run
 from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA, curve_means, paired_differences
 from bayescrowd.budgeted.evaluation.paired_runs import learn_from_all
 
@@ -27,6 +28,18 @@ def test_one_row_per_run_and_the_same_numbers_again(birds):
     assert (bought["spent"] == bought["budget"]).all()
     assert (curve[curve["policy"] == ALL_DATA]["spent"] == 4 * 240).all()
     pd.testing.assert_frame_equal(run(birds, all_data=True), curve)
+
+
+def test_one_run_is_played_again(birds):
+    noisy = {"labels_per_query": 3, "noise": "uniform", "rate": 0.2, "seed": 4}
+    curve = run(birds, [bc.BLeafs], **noisy)
+    for _, row in curve.iterrows():
+        result = curve_run(
+            bc.BLeafs, birds, row["budget"], 1, repeat=row["repeat"], target="kind", **noisy
+        )
+        assert (result.selected, result.spent) == (row["selected"], row["spent"])
+    with pytest.raises(ValueError, match="n_features=9: expected 1 to 4"):
+        curve_run(bc.BLeafs, birds, 12, 9, repeat=0, target="kind")
 
 
 def test_all_data_are_learned_once_per_repeat(birds, monkeypatch):
