@@ -145,7 +145,8 @@ def sample_posterior(
         * alignment: how the classes of each chain were named, see `bayescrowd.posterior.alignment`;
         * modes: where chains stay in several modes, the `weight` and `log_evidence` of each with
           its standard error, the `mode_of_chain` and each mode's `probability` of the classes, see
-          `bayescrowd.posterior.modes`; the draws of all chains remain in the other groups;
+          `bayescrowd.posterior.modes`; the draws of all chains remain in the other groups. Chains
+          that still move inside their modes have no weights, and this group is missing;
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
           tasks drawn from prior and posterior, by as many workers as the tasks had;
