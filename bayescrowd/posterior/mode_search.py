@@ -22,6 +22,7 @@ from scipy.special import softmax
 from bayescrowd.posterior.chains import Aim, Extension, Recording
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.convergence import Verdict, judge
+from bayescrowd.posterior.cost import sweep_work
 from bayescrowd.posterior.crowd_adapter import CrowdProblem
 from bayescrowd.posterior.gibbs import KernelState, collapsed_of, conditionals_of
 from bayescrowd.posterior.jumps import Place, fit_proposals, jump
@@ -36,8 +37,9 @@ from bayescrowd.posterior.modes import (
 
 __all__ = ["ModeSearch", "extension_of"]
 
-MOST_LABELS_DRAWN = 100_000_000
-"""Number of draws of a chain times labels of the crowd at which Gibbs sampling gives up."""
+MOST_WORK = 750_000_000
+"""Work of a chain's sweeps (`sweep_work`) at which Gibbs sampling gives up: 30 to 70 seconds of one
+core for four chains."""
 
 LEAST_DRAWS = 400
 """Kept draws per chain below which even independent ones can miss R-hat 1.01 among many entries."""
@@ -182,9 +184,8 @@ def extension_of(
         return None, None
     if most_draws is None:
         # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
-        n_labels = max(len(problem.data.label), 1)
         goes_on = method == "gibbs" and draws >= LEAST_DRAWS
-        most_draws = MOST_LABELS_DRAWN // n_labels if goes_on else draws
+        most_draws = int(MOST_WORK / sweep_work(problem)) if goes_on else draws
     if chains < 2 or most_draws <= draws:
         return None, None
     search = ModeSearch(problem, rng_key)

@@ -100,7 +100,8 @@ def sample_posterior(
             the chains agree and know every quantity well enough (R-hat at most 1.01 and 100
             effective draws per chain, as `diagnose` asks); of many draws, evenly spaced ones are
             kept. By default, that is done for Gibbs sampling of crowds with at least two chains
-            and 400 draws, until each chain has gone through 100 million labels.
+            and 400 draws, until the sweeps have taken about a minute on one core by the numbers of
+            labels and parameters (`bayescrowd.posterior.cost.sweep_work`).
             `most_draws=draws` makes exactly `draws` draws. Only draws decide when to stop, never
             the clock.
         warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to

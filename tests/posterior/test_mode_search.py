@@ -10,7 +10,7 @@ from bayescrowd.posterior.chains import Recording
 from bayescrowd.posterior.container import assemble, dataset_of
 from bayescrowd.posterior.convergence import Verdict
 from bayescrowd.posterior.crowd_adapter import crowd_problem
-from bayescrowd.posterior.mode_search import ModeSearch, _sources
+from bayescrowd.posterior.mode_search import ModeSearch, _sources, extension_of
 from bayescrowd.posterior.modes import Modes
 
 N_TASKS, N_DRAWS = 30, 800
@@ -107,6 +107,22 @@ def test_weights_that_are_not_known_are_not_given(camps, monkeypatch):
     recording = recording_of(camps, creeps=False)
     monkeypatch.setattr("bayescrowd.posterior.modes.MOST_ERROR", 1e-3)
     assert found_by_search(camps, recording) is None
+
+
+def test_sampling_gives_up_by_the_work_of_its_sweeps(camps):
+    def limit(model, **options):
+        problem = crowd_problem(model, camps[0], model.Prior())
+        options = {"chains": 4, "draws": 1000, "most_draws": None} | options
+        return extension_of(jax.random.key(0), problem, "gibbs", **options)[0]
+
+    models = (bc.models.one_coin, bc.models.hierarchical_dawid_skene)
+    simple, pooled = (limit(model).most_draws for model in models)
+    # 180 labels and 5,000 for the sweep; 8 parameters, or 32 and a factor of 2.5
+    assert simple == 750_000_000 // 5260
+    assert pooled == 750_000_000 // (2.5 * 5500)
+    assert limit(one_coin, most_draws=2000).most_draws == 2000
+    assert limit(one_coin, draws=100) is None
+    assert limit(one_coin, chains=1) is None
 
 
 def found_modes(log_evidence):
