@@ -84,12 +84,7 @@ class ModeSearch:
             both = [*places, *_places(params, named.probas)]
         else:
             both = places
-        variables = self._variables(recording)
-        found = self._find(recording, group_chains(variables))
-        source = _sources(found, are_at_rest(variables, found.mode_of_chain))
-        modes = _modes(found, named.probas)
-        is_left = ~np.isin(np.arange(len(modes)), found.mode_of_chain[source])
-        self._left += [mode for mode, left in zip(modes, is_left, strict=True) if left]
+        source = self._leave(recording, named.probas)
         return Aim(
             start=partial(_start_from, source),
             jump=partial(
@@ -131,6 +126,29 @@ class ModeSearch:
             "probability": (("mode", "task", "cls"), np.stack([mode.probas for mode in modes])),
         }
         return dataset_of(group, coords=self._problem.coords)
+
+    def _leave(
+        self, recording: Recording, probas: Float[np.ndarray, "chain item cls"]
+    ) -> Int[np.ndarray, " chain"]:
+        """The chain from whose state each chain goes on; modes that are left are remembered.
+
+        Args:
+            recording: the draws.
+            probas: class probabilities of each chain, classes named as the user names them.
+        """
+        variables = self._variables(recording)
+        mode_of_chain = group_chains(variables)
+        at_rest = are_at_rest(variables, mode_of_chain)
+        if at_rest.sum() < 2:  # nothing to compare
+            return np.arange(len(mode_of_chain))
+        found = self._find(recording, mode_of_chain)
+        by_weight = np.empty_like(at_rest)
+        by_weight[found.mode_of_chain] = at_rest[mode_of_chain]
+        source = _sources(found, by_weight)
+        modes = _modes(found, probas)
+        is_left = ~np.isin(np.arange(len(modes)), found.mode_of_chain[source])
+        self._left += [mode for mode, left in zip(modes, is_left, strict=True) if left]
+        return source
 
     def _variables(self, recording: Recording) -> list[np.ndarray]:
         params = self._problem.named(recording).params.values()
@@ -227,8 +245,6 @@ def _sources(found: Modes, at_rest: Bool[np.ndarray, " mode"]) -> Int[np.ndarray
     rest in both. It goes on in the mode that has the fewest chains for its weight.
     """
     source = np.arange(len(found.mode_of_chain))
-    if not at_rest.any():
-        return source
     best = int(at_rest.argmax())  # modes are in the order of their weights
     is_left = is_negligible(found.log_evidence, found.error, best) & at_rest
     of_chain = found.mode_of_chain.copy()

@@ -273,7 +273,7 @@ def sample_posterior(
 def label_posterior(post: Container) -> pd.DataFrame:
     """Probability of each task's class, tasks x classes, averaged over all chains.
 
-    Where chains stay in several modes, each mode counts by its weight.
+    Where chains stay in several modes with known weights, each mode counts by its weight.
 
     Args:
         post: the result of `sample_posterior`.

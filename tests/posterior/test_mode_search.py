@@ -109,6 +109,22 @@ def test_weights_that_are_not_known_are_not_given(camps, monkeypatch):
     assert found_by_search(camps, recording) is None
 
 
+@pytest.mark.parametrize("creeps", [False, True])
+def test_chains_that_creep_are_not_compared(camps, creeps, monkeypatch):
+    compared = []
+
+    def leave_all(found, at_rest):
+        compared.append((found, at_rest))
+        return np.array([2, 3, 2, 3])
+
+    monkeypatch.setattr("bayescrowd.posterior.mode_search._sources", leave_all)
+    problem = crowd_problem(one_coin, camps[0], one_coin.Prior())
+    search = ModeSearch(problem, jax.random.key(0))
+    search.aim(recording_of(camps, creeps=creeps))
+    assert len(compared) == len(search._left) == (0 if creeps else 1)
+    assert all(at_rest.all() for _, at_rest in compared)
+
+
 def test_sampling_gives_up_by_the_work_of_its_sweeps(camps):
     def limit(model, **options):
         problem = crowd_problem(model, camps[0], model.Prior())
@@ -141,4 +157,3 @@ def test_chains_that_still_move_stay_and_are_not_joined():
     assert _sources(found, np.array([True, False, True])).tolist() == [0, 1, 0]
     # Where the heaviest one still moves, it is not known whether it is the heaviest.
     assert _sources(found, np.array([False, True, True])).tolist() == [0, 1, 1]
-    assert _sources(found, np.array([False, False, False])).tolist() == [0, 1, 2]
