@@ -6,7 +6,8 @@ Samples every model on every crowd of the folder `crowds` of BAYESCROWD_DATA and
 published crowds, as far as they have fewer than `--most-labels` labels, and prints R-hat, the
 smallest effective sample size, which variable is worst, how many sweeps lie behind a kept draw,
 CPU seconds of the process including compilation, and whether `diagnose` trusts the draws: 'yes',
-'misfit' (right for a model that does not fit), 'modes' (the verdict names them) or 'no'.
+'misfit' (right for a model that does not fit), 'modes' (the verdict names them with their weights),
+'moving' (the verdict says that chains have not settled, and between which classes) or 'no'.
 
 Before sampling went on until chains agree, with 1,000 draws of four chains (worst R-hat / smallest
 ESS): hierarchical_dawid_skene 1.76 / 6 on cf_amt, 1.73 / 6 on reuters, 2.22 / 5 on lesion, 1.04 /
@@ -68,6 +69,8 @@ def measure(model: str, labels: bc.Annotations) -> dict[str, object]:
         trusted = "misfit"
     elif "modes that chains hardly leave" in found.verdict:
         trusted = "modes"
+    elif "chains have not settled" in found.verdict:
+        trusted = "moving"
     return {
         "R-hat": found.rhat,
         "ESS": ess.min(),

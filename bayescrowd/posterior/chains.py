@@ -327,8 +327,15 @@ def _announce(description: str, seconds: float, n_draws: int) -> None:
             "%s: %s draws of each chain will take about %s",
             description,
             f"{n_draws:,}",
-            f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours",
+            _in_words(seconds),
         )
+
+
+def _in_words(seconds: float) -> str:
+    """A duration in the unit that suits it."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours"
 
 
 def _block_size(draws_per_second: float) -> int:

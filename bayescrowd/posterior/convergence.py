@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 __all__ = [
+    "APART_RHAT",
     "LEAST_ESS_PER_CHAIN",
     "MOST_RHAT",
     "Convergence",
@@ -32,6 +33,7 @@ __all__ = [
     "effective_size",
     "entries_to_watch",
     "has_converged",
+    "is_at_rest",
     "judge",
 ]
 
@@ -138,6 +140,26 @@ def has_converged(found: Convergence, *, n_chains: int) -> Bool[np.ndarray, " en
     least = LEAST_ESS_PER_CHAIN * n_chains
     enough = (found.ess_bulk >= least) & (found.ess_tail >= least)
     return np.asarray((found.rhat <= MOST_RHAT) & enough)
+
+
+def is_at_rest(draws: Float[np.ndarray, "chain draw entry"]) -> bool:
+    """Whether chains, or a single one, stay where they are rather than drift.
+
+    The halves of each chain count as chains of their own: they agree to an R-hat of `APART_RHAT`,
+    and together have the ESS of `LEAST_ESS_PER_CHAIN` in every entry's bulk, without which R-hat
+    itself means little.
+
+    Examples:
+        >>> import numpy as np
+        >>> steps = np.random.default_rng(0).normal(size=(1, 1000, 1))
+        >>> is_at_rest(steps), is_at_rest(steps.cumsum(axis=1))
+        (True, False)
+    """
+    half = draws.shape[1] // 2
+    halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
+    found = convergence_of(halves)
+    # Comparisons with NaN are false: what draws are too few to tell is not at rest.
+    return bool(((found.rhat <= APART_RHAT) & (found.ess_bulk >= LEAST_ESS_PER_CHAIN)).all())
 
 
 def _measure(draws: Float[np.ndarray, "entry chain draw"]) -> Convergence:

@@ -1,4 +1,4 @@
-"""The memory that sampling will take, computed from shapes before it starts."""
+"""What sampling will take, computed from shapes before it starts: memory, and work of sweeps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import jax
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.posterior.chains import BLOCK
 from bayescrowd.posterior.crowd_adapter import CrowdProblem
+from bayescrowd.posterior.gibbs import conditionals_of
 
-__all__ = ["check_memory", "sampling_bytes"]
+__all__ = ["check_memory", "sampling_bytes", "sweep_work"]
 
 _logger = logging.getLogger(__name__)
 
@@ -25,6 +26,9 @@ predictive draws took 0.3 GB more."""
 
 LARGE_BYTES = 4e9
 """Sampling that takes more bytes than this is announced."""
+
+WORK_OF_PARAMETER, WORK_OF_SWEEP = 10, 5_000
+"""Labels whose counting takes as long as the draw of a parameter, and as what every sweep adds."""
 
 
 def sampling_bytes(
@@ -48,6 +52,23 @@ def sampling_bytes(
     kept = chains * per_draw * (COPIES_OF_DRAWS * draws + COPIES_OF_BLOCK * BLOCK)
     matrices = COPIES_OF_MATRICES * float(n_workers) * n_classes**2
     return _BYTES * (kept + matrices + 4.0 * chains * n_items * n_classes)
+
+
+def sweep_work(problem: CrowdProblem) -> float:
+    """Work of one Gibbs sweep of one chain, in labels.
+
+    A sweep goes through all labels and draws all parameters, of which a matrix for each worker has
+    more than there are labels. Between crowds of 2,000 to 25,000 labels with 2 to 10 classes and 4
+    to 176 workers, the work of `dawid_skene` differs by a factor of ten, and a unit of it takes 8
+    to 24 ns. Other models take `Conditionals.work` times as long.
+
+    Args:
+        problem: the model and its labels.
+    """
+    n_parameters = sum(math.prod(shape) for shape in _shapes(problem).values())
+    n_labels = len(problem.data.label)
+    work = n_labels + WORK_OF_PARAMETER * n_parameters + WORK_OF_SWEEP
+    return float(conditionals_of(problem.model).work * work)
 
 
 def _shapes(problem: CrowdProblem) -> dict[str, tuple[int, ...]]:

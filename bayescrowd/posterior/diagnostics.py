@@ -36,12 +36,13 @@ from bayescrowd.posterior.container import (
     group_of,
 )
 from bayescrowd.posterior.convergence import (
+    APART_RHAT,
     LEAST_ESS_PER_CHAIN,
     MOST_RHAT,
     convergence_of,
     entries_to_watch,
 )
-from bayescrowd.posterior.modes import mode_note, mode_problems
+from bayescrowd.posterior.modes import mode_note, mode_problems, unrest
 from bayescrowd.posterior.shared_errors import SharedErrors, check_shared_errors, fit_problems
 
 __all__ = ["Diagnosis", "compare", "diagnose"]
@@ -264,6 +265,10 @@ def _convergence_problems(post: Container, table: pd.DataFrame, watched: xr.Data
             if np.isfinite(value)
             else f"the R-hat of {worst} cannot be computed from so few draws"
         )
+    if table["rhat"].max() > APART_RHAT and "label_posterior" in group_names(post):
+        variables = [values.to_numpy() for values in watched.data_vars.values()]
+        moving = unrest(variables, group_of(post, "label_posterior"))
+        problems += [moving] if moving else []
     least = LEAST_ESS_PER_CHAIN * n_chains
     ess = table[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False).fillna(0.0)
     if (ess < least).any():

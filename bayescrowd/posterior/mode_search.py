@@ -1,10 +1,11 @@
 """How Gibbs sampling goes on where chains disagree: it weighs modes and lets chains jump.
 
 After a look at which chains are apart, the modes they are in are weighed (see
-`bayescrowd.posterior.modes`). Chains in modes that hold next to nothing of the posterior start
-anew from states of chains in the others, since sweeps would hardly ever lead them there; they warm
-up again, and the modes they left are reported. From then on, chains also jump between all places
-where chains have been (see `bayescrowd.posterior.jumps`).
+`bayescrowd.posterior.modes`). Chains at rest in modes that hold next to nothing of the posterior
+start anew from states of chains in the others, since sweeps would hardly ever lead them there; they
+warm up again, and the modes they left are reported. Chains that still move stay where they are:
+where they would end is not known. From then on, chains also jump between all places where chains
+have been (see `bayescrowd.posterior.jumps`).
 """
 
 from __future__ import annotations
@@ -15,27 +16,33 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int, PRNGKeyArray
+from jaxtyping import Bool, Float, Int, PRNGKeyArray
 from scipy.special import softmax
 
 from bayescrowd.posterior.chains import Aim, Extension, Recording
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.convergence import Verdict, judge
+from bayescrowd.posterior.cost import sweep_work
 from bayescrowd.posterior.crowd_adapter import CrowdProblem
 from bayescrowd.posterior.gibbs import KernelState, collapsed_of, conditionals_of
 from bayescrowd.posterior.jumps import Place, fit_proposals, jump
-from bayescrowd.posterior.modes import Modes, group_chains, weigh_modes
+from bayescrowd.posterior.modes import (
+    Modes,
+    are_at_rest,
+    are_known,
+    group_chains,
+    is_negligible,
+    weigh_modes,
+)
 
 __all__ = ["ModeSearch", "extension_of"]
 
-MOST_LABELS_DRAWN = 100_000_000
-"""Number of draws of a chain times labels of the crowd at which Gibbs sampling gives up."""
+MOST_WORK = 1_000_000_000
+"""Work of a chain's sweeps (`sweep_work`) at which Gibbs sampling gives up: four chains take 40 to
+90 seconds of one core, measured while other work kept the caches busy."""
 
 LEAST_DRAWS = 400
 """Kept draws per chain below which even independent ones can miss R-hat 1.01 among many entries."""
-
-NEGLIGIBLE = 1e-3
-"""Weight below which chains leave a mode, if three standard errors do not make it larger."""
 
 
 class _Mode(NamedTuple):
@@ -77,11 +84,7 @@ class ModeSearch:
             both = [*places, *_places(params, named.probas)]
         else:
             both = places
-        found = self._find(recording)
-        source = _sources(found)
-        modes = _modes(found, named.probas)
-        is_left = ~np.isin(np.arange(len(modes)), found.mode_of_chain[source])
-        self._left += [mode for mode, left in zip(modes, is_left, strict=True) if left]
+        source = self._leave(recording, named.probas)
         return Aim(
             start=partial(_start_from, source),
             jump=partial(
@@ -95,38 +98,66 @@ class ModeSearch:
         )
 
     def modes(self, recording: Recording) -> xr.Dataset | None:
-        """The modes that chains stay in, and those they left; None if there was only one."""
+        """The modes that chains stay in, and those they left.
+
+        None if there was only one, or if chains still move or weights are not known.
+        """
         is_apart = recording.verdict is Verdict.APART
         if not self.can_jump or not (is_apart or self._left):
             return None
-        n_chains = len(recording.label_mean)
-        found = self._find(recording, None if is_apart else np.zeros(n_chains, dtype=int))
+        variables = self._variables(recording)
+        alone = np.zeros(len(recording.label_mean), dtype=int)
+        mode_of_chain = group_chains(variables) if is_apart else alone
+        if not are_at_rest(variables, mode_of_chain).all():
+            return None
+        found = self._find(recording, mode_of_chain)
         stayed = _modes(found, self._problem.named(recording).probas)
         modes = [*stayed, *self._left]
         if len(modes) < 2:
             return None
-        log_evidence = np.array([mode.log_evidence for mode in modes])
+        log_evidence, error = np.array([[mode.log_evidence, mode.error] for mode in modes]).T
+        if not are_known(log_evidence, error):
+            return None
         group: dict[str, Variable] = {
             "weight": (("mode",), softmax(log_evidence)),
             "log_evidence": (("mode",), log_evidence),
-            "log_evidence_error": (("mode",), np.array([mode.error for mode in modes])),
+            "log_evidence_error": (("mode",), error),
             "mode_of_chain": (("chain",), found.mode_of_chain),
             "probability": (("mode", "task", "cls"), np.stack([mode.probas for mode in modes])),
         }
         return dataset_of(group, coords=self._problem.coords)
 
+    def _leave(
+        self, recording: Recording, probas: Float[np.ndarray, "chain item cls"]
+    ) -> Int[np.ndarray, " chain"]:
+        """The chain from whose state each chain goes on; modes that are left are remembered.
+
+        Args:
+            recording: the draws.
+            probas: class probabilities of each chain, classes named as the user names them.
+        """
+        variables = self._variables(recording)
+        mode_of_chain = group_chains(variables)
+        at_rest = are_at_rest(variables, mode_of_chain)
+        if at_rest.sum() < 2:  # nothing to compare
+            return np.arange(len(mode_of_chain))
+        found = self._find(recording, mode_of_chain)
+        by_weight = np.empty_like(at_rest)
+        by_weight[found.mode_of_chain] = at_rest[mode_of_chain]
+        source = _sources(found, by_weight)
+        modes = _modes(found, probas)
+        is_left = ~np.isin(np.arange(len(modes)), found.mode_of_chain[source])
+        self._left += [mode for mode, left in zip(modes, is_left, strict=True) if left]
+        return source
+
     def _variables(self, recording: Recording) -> list[np.ndarray]:
         params = self._problem.named(recording).params.values()
         return [recording.statistics["log_likelihood"], *(values for _, values in params)]
 
-    def _find(
-        self, recording: Recording, mode_of_chain: Int[np.ndarray, " chain"] | None = None
-    ) -> Modes:
-        """Weigh the modes, those of the chains that agree unless they are given."""
+    def _find(self, recording: Recording, mode_of_chain: Int[np.ndarray, " chain"]) -> Modes:
+        """Weigh modes."""
         self._rng_key, key = jax.random.split(self._rng_key)
         problem = self._problem
-        if mode_of_chain is None:
-            mode_of_chain = group_chains(self._variables(recording))
         return weigh_modes(
             key,
             mode_of_chain,
@@ -171,9 +202,8 @@ def extension_of(
         return None, None
     if most_draws is None:
         # Gradients cost a hundred times as much as sweeps: NUTS goes on if it is asked to.
-        n_labels = max(len(problem.data.label), 1)
         goes_on = method == "gibbs" and draws >= LEAST_DRAWS
-        most_draws = MOST_LABELS_DRAWN // n_labels if goes_on else draws
+        most_draws = int(MOST_WORK / sweep_work(problem)) if goes_on else draws
     if chains < 2 or most_draws <= draws:
         return None, None
     search = ModeSearch(problem, rng_key)
@@ -208,20 +238,20 @@ def _modes(found: Modes, probas: Float[np.ndarray, "chain item cls"]) -> list[_M
     ]
 
 
-def _sources(found: Modes) -> Int[np.ndarray, " chain"]:
+def _sources(found: Modes, at_rest: Bool[np.ndarray, " mode"]) -> Int[np.ndarray, " chain"]:
     """The chain from whose state each chain goes on.
 
-    A chain leaves its mode if that is negligible beside the heaviest one. It goes on in the mode
-    that has the fewest chains for its weight.
+    A chain leaves its mode if that is negligible beside the heaviest one, as far as chains are at
+    rest in both. It goes on in the mode that has the fewest chains for its weight.
     """
-    best = found.log_evidence[0]
-    errors = 3 * np.hypot(found.error, found.error[0])
-    is_left = found.log_evidence + errors < best + np.log(NEGLIGIBLE)
+    source = np.arange(len(found.mode_of_chain))
+    best = int(at_rest.argmax())  # modes are in the order of their weights
+    is_left = is_negligible(found.log_evidence, found.error, best) & at_rest
     of_chain = found.mode_of_chain.copy()
-    source = np.arange(len(of_chain))
     for chain in np.flatnonzero(is_left[found.mode_of_chain]):
         n_chains = np.bincount(of_chain, minlength=len(is_left))
-        mode = int(np.where(is_left, 0.0, found.weight / (n_chains + 1)).argmax())
+        can_enter = at_rest & ~is_left
+        mode = int(np.where(can_enter, found.weight / (n_chains + 1), -1.0).argmax())
         members = np.flatnonzero(found.mode_of_chain == mode)
         source[chain] = members[chain % len(members)]
         of_chain[chain] = mode

@@ -14,6 +14,11 @@ their optimal bridge for samples of equal size (eq. 4.1). It needs no draws that
 modes. Errors are those of the two means, with the drawn points' autocorrelation (S.
 Frühwirth-Schnatter 2004, "Estimating marginal likelihoods for mixture and Markov switching models
 using bridge sampling techniques", The Econometrics Journal 7, section 3.3).
+
+An evidence says nothing about chains that still creep along a ridge: they are not draws from "their
+part" of the space, and where one group of chains ends and the next begins is an accident of when
+one looks. Weights are therefore given only if the chains of every mode are at rest (`is_at_rest`)
+and the evidence of every mode that matters is known to `MOST_ERROR`.
 """
 
 from __future__ import annotations
@@ -27,16 +32,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from scipy.special import expit, logsumexp, softmax
 
 from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.convergence import (
     APART_RHAT,
+    LEAST_ESS_PER_CHAIN,
     convergence_of,
     effective_size,
     entries_to_watch,
+    is_at_rest,
 )
 from bayescrowd.posterior.gibbs import collapsed_of, conditionals_of
 from bayescrowd.posterior.jumps import (
@@ -51,10 +58,14 @@ from bayescrowd.posterior.jumps import (
 __all__ = [
     "Evidence",
     "Modes",
+    "are_at_rest",
+    "are_known",
     "bridge",
     "group_chains",
+    "is_negligible",
     "mode_note",
     "mode_problems",
+    "unrest",
     "weigh_modes",
 ]
 
@@ -66,6 +77,16 @@ MOST_COMPARED = 50
 
 MOST_LEFT = 0.01
 """Largest weight of modes without chains that a user need not worry about."""
+
+NEGLIGIBLE = 1e-3
+"""Weight below which a mode does not matter, if three standard errors do not make it larger."""
+
+MOST_ERROR = 0.5
+"""Standard error of a log evidence, in nats, up to which weights are given: a weight of one half is
+then known to about 0.12."""
+
+LEAST_TO_TELL = 4 * LEAST_ESS_PER_CHAIN
+"""Draws per chain below which a good chain may lack the ESS that shows that it is at rest."""
 
 BRIDGE_TOLERANCE = 1e-6
 """Change of the log evidence, in nats, below which the bridge's fixed point is found."""
@@ -134,6 +155,34 @@ def weigh_modes(
     )
 
 
+def are_at_rest(
+    variables: Sequence[Float[np.ndarray, "chain draw ..."]],
+    mode_of_chain: Int[np.ndarray, " chain"],
+) -> Bool[np.ndarray, " mode"]:
+    """Whether the chains of each mode are at rest in everything that is watched."""
+    watched = [entries_to_watch(values) for values in variables]
+    return np.array(
+        [
+            all(is_at_rest(values[mode_of_chain == mode]) for values in watched)
+            for mode in range(mode_of_chain.max() + 1)
+        ]
+    )
+
+
+def is_negligible(
+    log_evidence: Float[np.ndarray, " mode"], error: Float[np.ndarray, " mode"], best: int
+) -> Bool[np.ndarray, " mode"]:
+    """Whether modes hold next to nothing of the posterior beside the mode `best`."""
+    errors = 3 * np.hypot(error, error[best])
+    return np.asarray(log_evidence + errors < log_evidence[best] + np.log(NEGLIGIBLE))
+
+
+def are_known(log_evidence: Float[np.ndarray, " mode"], error: Float[np.ndarray, " mode"]) -> bool:
+    """Whether the evidence of every mode that matters is known well enough to give weights."""
+    matters = ~is_negligible(log_evidence, error, int(log_evidence.argmax()))
+    return bool((error[matters] <= MOST_ERROR).all())
+
+
 def mode_problems(modes: xr.Dataset) -> list[str]:
     """What a user has to know about draws from several modes, in plain words.
 
@@ -186,17 +235,56 @@ def _difference(modes: xr.Dataset, mode: int) -> str:
     classes = modes.indexes["cls"]
     answers = modes["probability"].transpose("mode", "task", "cls").to_numpy().argmax(axis=-1)
     here, there = answers[0], answers[mode]
-    is_apart = here != there
-    if not is_apart.any():
+    n_apart = (here != there).sum()
+    if n_apart == 0:
         return f"mode {mode} differs in its parameters, not in the most probable classes"
+    first, other, n_most = _most_exchanged(here, there)
+    return (
+        f"mode {mode} gives {n_apart:,} of {len(here):,} tasks another class than mode 0, "
+        f"mostly {str(classes[other])!r} for {str(classes[first])!r} ({n_most:,})"
+    )
+
+
+def _most_exchanged(
+    here: Int[np.ndarray, " task"], there: Int[np.ndarray, " task"]
+) -> tuple[int, int, int]:
+    """The class here and the other class there that meet most often, and on how many tasks."""
+    is_apart = here != there
     pairs, counts = np.unique(
         np.stack([here[is_apart], there[is_apart]], axis=1), axis=0, return_counts=True
     )
-    (first, other), n_most = pairs[counts.argmax()], counts.max()
-    return (
-        f"mode {mode} gives {is_apart.sum():,} of {len(here):,} tasks another class than mode 0, "
-        f"mostly {str(classes[other])!r} for {str(classes[first])!r} ({n_most:,})"
-    )
+    first, other = pairs[counts.argmax()]
+    return int(first), int(other), int(counts.max())
+
+
+def unrest(
+    variables: Sequence[Float[np.ndarray, "chain draw ..."]], label_posterior: xr.Dataset
+) -> str:
+    """Which classes chains that are apart still move between.
+
+    Empty if they are at rest, or if draws are too few to tell.
+
+    Args:
+        variables: everything that is watched.
+        label_posterior: the group `label_posterior` of a container.
+    """
+    n_draws = variables[0].shape[1]
+    if n_draws < LEAST_TO_TELL or are_at_rest(variables, group_chains(variables)).all():
+        return ""
+    probability = label_posterior["probability"].transpose("chain", "task", "cls")
+    answers = probability.to_numpy().argmax(axis=-1)
+    n_apart = (answers[:, None] != answers).sum(axis=-1)
+    here, there = np.unravel_index(n_apart.argmax(), n_apart.shape)
+    between = ""
+    if n_apart.any():
+        first, other, _ = _most_exchanged(answers[here], answers[there])
+        classes = label_posterior.indexes["cls"]
+        between = (
+            f" mostly between {str(classes[first])!r} and {str(classes[other])!r} "
+            f"({n_apart.max():,} of {answers.shape[1]:,} tasks differ between chains {here} and "
+            f"{there})"
+        )
+    return f"chains have not settled, they still move{between}; no weights of modes can be given"
 
 
 def group_chains(

@@ -100,7 +100,8 @@ def sample_posterior(
             the chains agree and know every quantity well enough (R-hat at most 1.01 and 100
             effective draws per chain, as `diagnose` asks); of many draws, evenly spaced ones are
             kept. By default, that is done for Gibbs sampling of crowds with at least two chains
-            and 400 draws, until each chain has gone through 100 million labels.
+            and 400 draws, until the sweeps have taken about a minute on one core by the numbers of
+            labels and parameters (`bayescrowd.posterior.cost.sweep_work`).
             `most_draws=draws` makes exactly `draws` draws. Only draws decide when to stop, never
             the clock.
         warmup: draws per chain to discard first. By default 200 for 'gibbs', which has nothing to
@@ -145,7 +146,8 @@ def sample_posterior(
         * alignment: how the classes of each chain were named, see `bayescrowd.posterior.alignment`;
         * modes: where chains stay in several modes, the `weight` and `log_evidence` of each with
           its standard error, the `mode_of_chain` and each mode's `probability` of the classes, see
-          `bayescrowd.posterior.modes`; the draws of all chains remain in the other groups;
+          `bayescrowd.posterior.modes`; the draws of all chains remain in the other groups. Chains
+          that still move inside their modes have no weights, and this group is missing;
         * log_likelihood: `labels` of each task, its true class summed out;
         * prior, prior_predictive, posterior_predictive: draws from the prior, and labels of new
           tasks drawn from prior and posterior, by as many workers as the tasks had;
@@ -271,7 +273,7 @@ def sample_posterior(
 def label_posterior(post: Container) -> pd.DataFrame:
     """Probability of each task's class, tasks x classes, averaged over all chains.
 
-    Where chains stay in several modes, each mode counts by its weight.
+    Where chains stay in several modes with known weights, each mode counts by its weight.
 
     Args:
         post: the result of `sample_posterior`.

@@ -13,6 +13,7 @@ from bayescrowd.posterior.convergence import (
     effective_size,
     entries_to_watch,
     has_converged,
+    is_at_rest,
     judge,
 )
 
@@ -79,3 +80,22 @@ def test_looks_tell_slow_chains_from_chains_that_are_apart():
     assert judge([few]) is Verdict.SPENT
     assert judge([good, slow]) is Verdict.FEW
     assert judge([good, apart]) is Verdict.APART
+
+
+def test_chains_that_drift_are_not_at_rest():
+    draws = np.random.default_rng(0).normal(size=(2, 1000, 5))
+    assert is_at_rest(draws)
+    assert is_at_rest(draws[:1])
+    # One entry of one chain moves by two standard deviations while one looks.
+    drifting = draws.copy()
+    drifting[1, :, 3] += np.linspace(-1, 1, 1000)
+    assert not is_at_rest(drifting)
+    # The same values, but the chain creeps through them.
+    assert not is_at_rest(np.sort(draws[:1], axis=1))
+
+
+def test_chains_apart_and_too_few_draws_are_not_at_rest():
+    draws = np.random.default_rng(0).normal(size=(2, 1000, 5))
+    draws[1] += 3
+    assert not is_at_rest(draws)
+    assert not is_at_rest(draws[:1, :60])

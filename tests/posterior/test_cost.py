@@ -19,6 +19,18 @@ def ann():
     return bc.simulate.crowd(30, 5, 3, accuracy=0.9, seed=0).annotations
 
 
+def test_the_work_of_a_sweep_by_hand(ann):
+    def work(model):
+        return cost.sweep_work(crowd_problem(model, ann, model.Prior()))
+
+    # 150 labels, 5 workers, 3 classes; 10 labels a parameter and 5,000 a sweep
+    prevalence, rows = 3, 5 * 3**2
+    assert work(bc.models.dawid_skene) == 150 + 10 * (prevalence + rows) + 5000
+    crowd, strength = 3**2, 3
+    pooled = 150 + 10 * (prevalence + crowd + strength + rows) + 5000
+    assert work(bc.models.hierarchical_dawid_skene) == 2.5 * pooled
+
+
 MODELS = bc.models.catalogue("labels")
 
 

@@ -242,5 +242,7 @@ CONDITIONALS = Conditionals(
     # After 200 sweeps, chains on dog still remember the votes. More than 1,000 gain nothing there,
     # nor does a start from EM: what is left is slow, a few tasks that switch between two classes.
     warmup=1000,
+    # Some ten looks at log-gamma functions of all cells, and tables.
+    work=2.5,
 )
 """Conditionals of `bayescrowd.models.hierarchical_dawid_skene`."""

@@ -192,5 +192,7 @@ CONDITIONALS = Conditionals(
     _log_joint,
     vote_shares,
     collapsed=Collapsed(_log_density, _fit, _propose, _log_proposal, _rest_of, _given_coins),
+    # A coin for each label, and slices.
+    work=3.0,
 )
 """Conditionals of `bayescrowd.models.mace`."""

@@ -75,3 +75,6 @@ class Conditionals(NamedTuple):
     """The density with most parameters integrated out, if it is known."""
     warmup: int = 200
     """Sweeps to discard: enough for chains that start from the votes to forget them."""
+    work: float = 1.0
+    """Time of a sweep relative to that of `dawid_skene` with as many labels and parameters; by
+    default, sampling gives up the sooner the larger it is."""
