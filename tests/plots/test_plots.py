@@ -97,6 +97,13 @@ def finished_policy():
     return policy
 
 
+def one_row_of_draws():
+    """Draws of a row of two probabilities."""
+    draws = np.random.default_rng(0).dirichlet([3, 2], size=(2, 100))
+    table = {"conditional": (("chain", "draw", "feature_value"), draws)}
+    return assemble({"posterior": dataset_of(table, coords={"feature_value": ["x=a", "x=b"]})})
+
+
 def crowd_checks():
     share = np.linspace(0.1, 0.9, 3)
     table = pd.DataFrame(
@@ -171,10 +178,14 @@ PICTURES = {
         bc.MutualInformationSelector(10).fit(data.annotations), ax
     ),
     "selection_errors": lambda est, data, ax: plots.selection_errors(ERRORS, ax),
+    "credibility_density": lambda est, data, ax: plots.credibility_density(
+        {"now": one_row_of_draws()}, ax, at={"feature_value": "x=a"}
+    ),
     "spending_course": lambda est, data, ax: plots.spending_course(finished_policy().result(), ax),
     "stagewise_course": lambda est, data, ax: plots.stagewise_course(
         bc.StagewiseEM(3).fit(data.annotations), "n_informative", ax
     ),
+    "thompson_gains": lambda est, data, ax: plots.thompson_gains(finished_policy(), ax, n_draws=20),
     "unexplained_pairs": lambda est, data, ax: plots.unexplained_pairs(
         bc.MDPD(3, n_init=1).fit(data.annotations), ax
     ),
