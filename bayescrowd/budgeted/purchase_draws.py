@@ -146,19 +146,15 @@ def _draws_of_own_model(purchases: Purchases, sampler: ModelSampler, how: _Optio
     groups = {
         "posterior": dataset_of(variables, coords=coords),
         "sample_stats": dataset_of(statistics),
-        "observed_data": dataset_of(
-            {
-                "label": (judgement, np.asarray(coded.observations[-1])),
-                "target": (("task",), purchases.target),
-            },
-            coords={"task": coded.tasks},
-        ),
+        "observed_data": dataset_of({"label": (judgement, np.asarray(coded.observations[-1]))}),
         "constant_data": dataset_of(
             {
+                "target_code": (("task",), purchases.target),
                 "task_code": (judgement, coded.task_code),
                 "feature_code": (judgement, coded.feature_code),
                 "worker_code": (judgement, coded.worker_code),
-            }
+            },
+            coords={"task": coded.tasks},
         ),
     }
     flat = chain.get_samples()

@@ -108,9 +108,9 @@ class FeatureProblem(NamedTuple):
             "sample_stats": recording_statistics(recording),
             "observed_data": {
                 "label": (("judgement",), np.asarray(self.data[-1])),
-                "target": (("task",), np.asarray(self.data.target)),
             },
             "constant_data": {
+                "target_code": (("task",), np.asarray(self.data.target)),
                 "task_code": (("judgement",), self.names.task_code),
                 "feature_code": (("judgement",), self.names.feature_code),
                 "worker_code": (("judgement",), self.names.worker_code),

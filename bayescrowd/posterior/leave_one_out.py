@@ -216,7 +216,10 @@ def _feature_case(
     """Observations of features, the tables at each draw, and the numbers of items and values."""
     codes, observed = group_of(post, "constant_data"), group_of(post, "observed_data")
     task, feature = (codes[name].to_numpy() for name in ("task_code", "feature_code"))
-    target, label = (jnp.asarray(observed[name].to_numpy()) for name in ("target", "label"))
+    target, label = (
+        jnp.asarray(group[name].to_numpy())
+        for group, name in ((codes, "target_code"), (observed, "label"))
+    )
     of_feature, _ = pd.factorize(posterior["feature"].to_numpy())
     of_value = pd.Series(of_feature).groupby(of_feature).cumcount().to_numpy()
     n_features, n_values = int(of_feature.max()) + 1, int(of_value.max()) + 1

@@ -147,7 +147,7 @@ def test_arviz_draws_its_plots(post, noisy_post):
         shapes = {group_of(data, name)["label"].shape for name in names}
         assert len(shapes) == 1
         az.plot_loo_pit(data, y="label", ecdf=True)
-        az.plot_ppc(one, var_names=["label"])
+        az.plot_ppc(one)
         again = bc.loo_pit_data(one, draws=30)
         np.testing.assert_array_equal(*(az.loo_pit(d, y="label") for d in (data, again)))
 
