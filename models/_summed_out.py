@@ -69,7 +69,7 @@ class SummedOut(dist.Distribution):
         ...     n_items=1,
         ...     last=1,
         ... )
-        >>> jnp.exp(of_labels.log_prob(jnp.array([1]))).round(3).tolist()
+        >>> [round(p, 3) for p in jnp.exp(of_labels.log_prob(jnp.array([1]))).tolist()]
         [0.45]
     """
 

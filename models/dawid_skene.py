@@ -29,12 +29,14 @@ from bayescrowd.draws.dirichlet import dirichlet_tables
 from bayescrowd.models._crowd_labels import (
     Labels,
     draw_labels,
-    keep_gold,
     log_joint_of_labels,
     mean_accuracy,
     row_concentration,
     rows_of_workers,
     sample_labels,
+)
+from bayescrowd.models._crowd_labels import (
+    keep_gold as keep_gold,  # for the conditionals
 )
 from bayescrowd.models._facts import Facts
 
@@ -45,7 +47,6 @@ __all__ = [
     "Prior",
     "Simulation",
     "confusion_concentration",
-    "keep_gold",
     "label_log_joint",
     "label_posterior",
     "model",

@@ -205,7 +205,9 @@ def wrong_records(kind: Any) -> Iterator[Any]:
     """Priors with one wrong field each."""
     if getattr(kind, "__name__", None) == "Prior":
         for name in kind._fields:
-            for value in ("a", math.nan, math.inf, None):
+            # None is right where a field is None by default
+            nothing = () if kind._field_defaults[name] is None else (None,)
+            for value in ("a", math.nan, math.inf, *nothing):
                 yield kind()._replace(**{name: value})
         yield kind()._replace(**{kind._fields[0]: -1.0})
 
@@ -305,6 +307,9 @@ def examples() -> dict[str, Any]:
         "gold": crowd.truth,
         "posteriors": {},
         "post": None,
+        "at": {"feature_value": "a=x"},
+        "rng": np.random.default_rng(0),
+        "ModelSampler.model": bc.models.naive_bayes.model,
         "judgements": judgements[0],
         "y": judgements[1],
         "MultiSelectionClassifier.y": judgements[1] > 0,

@@ -227,6 +227,7 @@ class FeatureSpace:
         """Probability of each class; its posterior mean if it is not fixed."""
         return np.asarray(self.prior)
 
+    @validate_arguments
     def draw_class_prior(self, rng: np.random.Generator) -> Float[np.ndarray, " cls"]:
         """Probability of each class, drawn from its posterior; nothing is drawn if it is fixed."""
         if self.class_counts is None:

@@ -240,8 +240,9 @@ def _rules_of_fields(record: Any) -> dict[str, Rules]:
     """Rules of the fields of a named tuple that declare a range; others may hold results."""
     # A file that was loaded by hand has no name there.
     scope = _Scope(getattr(sys.modules.get(record.__module__), "__dict__", {}))
-    found = {name: _evaluate(kind, scope) for name, kind in record.__annotations__.items()}
-    ranges = {name: kind for name, kind in found.items() if typing.get_origin(kind) is Annotated}
+    kinds = ((name, _evaluate(kind, scope)) for name, kind in record.__annotations__.items())
+    origins = typing.get_origin
+    ranges = {n: k for n, k in kinds if Annotated in map(origins, (k, *typing.get_args(k)))}
     return _rules_in(ranges, scope)
 
 
