@@ -195,7 +195,7 @@ def around_a_jump(rng_key, proposals, name):
             model.Prior(),
             collapsed=collapsed_of(model),
             n_workers=3,
-            n_jumps=4,
+            n_jumps=jumps.N_JUMPS,
         )
         truth, params = jax.tree.map(lambda leaf: leaf[0], chains.draw[:2])
         # Parameters that were integrated out are drawn anew, as the next sweep would.

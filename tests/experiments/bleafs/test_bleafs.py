@@ -200,16 +200,20 @@ def test_no_reading_of_the_budgets_allows_the_published_spending():
     [{}, {"revisit": True}, {"revisit": True, "pick": "posterior-mean"}],
     ids=["printed", "revisit", "revisit and pick"],
 )
-def test_no_reading_observes_two_features_as_often_as_table_2(delta, options):
+def test_hardly_a_run_observes_two_features_as_often_as_table_2(delta, options):
     problem = table("breast-cancer")
     published = sorted(table2.PUBLISHED[BLEAFS][1])
+    # one run of 64 does, if what is left in the end goes to the selected features
+    most = 1 if options and delta == "midpoint" else 0
     for carry in (True, False):
         make = partial(BLeafs, delta=delta, carry=carry, **options)
+        n_as_often = 0
         for seed in range(64):
             run = measure_run(
                 problem, BLEAFS, budget=100, n_features=2, seed=seed, policies={BLEAFS: make}
             )
-            assert sorted(run.observations.values())[-2] < published[-2] == 38
+            n_as_often += sorted(run.observations.values())[-2] >= published[-2] == 38
+        assert n_as_often <= most
 
 
 @pytest.mark.slow

@@ -142,7 +142,9 @@ def test_control_unpooled_workers_are_told_apart(draws):
 
 @pytest.mark.slow
 def test_gibbs_and_nuts_agree_on_a_crowd():
-    ann = bc.simulate.crowd(40, 6, accuracy=0.75, labels_per_task=4, seed=3).annotations
+    # With workers who are right less often, the classes' names swapped are a mode of their own:
+    # Gibbs chains visit it by jumps, and NUTS does not.
+    ann = bc.simulate.crowd(40, 6, accuracy=0.85, labels_per_task=4, seed=3).annotations
     options = {"chains": 2, "predictive": False}
     posts = [
         bc.sample_posterior(hierarchical_dawid_skene, ann, method, **options, **lengths)
