@@ -241,7 +241,7 @@ def _rules_of_fields(record: Any) -> dict[str, Rules]:
     # A file that was loaded by hand has no name there.
     scope = _Scope(getattr(sys.modules.get(record.__module__), "__dict__", {}))
     kinds = ((name, _evaluate(kind, scope)) for name, kind in record.__annotations__.items())
-    origins = typing.get_origin
+    origins: Callable[[Any], Any] = typing.get_origin
     ranges = {n: k for n, k in kinds if Annotated in map(origins, (k, *typing.get_args(k)))}
     return _rules_in(ranges, scope)
 

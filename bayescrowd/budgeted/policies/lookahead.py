@@ -146,9 +146,10 @@ class BudgetedSelection(Policy):
 
     Mean test errors over 64 fresh paired splits, against the best of `RoundRobin`, `BiasedRobin`,
     `TsGreedy` and `BLeafs`, picked afterwards for each budget: on breast-cancer with two features
-    .088, .082, .064, .053 against .124, .102, .077, .062 at budgets of 50, 100, 200, 400; on
-    nursery with two features .268, .223, .189 against .314, .243, .192 at 100, 200, 400, and with
-    four .218, .176 against .242, .189 at 200, 400. With five labels per query, 30 % of them wrong,
+    .110, .087, .068, .059 against .129, .113, .086, .063 at budgets of 50, 100, 200, 400; on
+    nursery with two features .261, .222, .189 against .287, .238, .194 at 100, 200, 400, and with
+    four .219, .185 against .246, .193 at 200, 400 (beyond two standard errors but for the last
+    figure of each). On other splits, with five labels per query, 30 % of them wrong,
     and the access path model: .366, .315 against .440, .354 at 500, 1000. On a simulated table with
     a rare class (one in ten) it was as good as they were, not better.
 

@@ -5,8 +5,8 @@ published runs of RoundRobin, BiasedRobin and TsGreedy could be among those meas
 B-LEAFS hardly could: it asks 45 and 38 times about two features, while in 64 runs under each of 18
 readings (delta midpoint, upper or printed; leftovers carried over or not; as printed, with
 revisiting, and with revisiting and picking) the second most observed feature has at most 36
-observations, but for one run with the midpoint and revisiting, where it has 43. As printed it has at
-most 25. One run in 64 reaches its error.
+observations, but for one run with the midpoint and revisiting, where it has 43. As printed it has
+at most 25. One run in 64 reaches its error.
 """
 
 from __future__ import annotations
