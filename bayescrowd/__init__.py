@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from bayescrowd.panel.report import panel_report as panel_report
     from bayescrowd.posterior.diagnostics import compare as compare
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
+    from bayescrowd.posterior.leave_one_out import loo_pit as loo_pit
     from bayescrowd.posterior.leave_one_out import loo_pit_data as loo_pit_data
     from bayescrowd.posterior.sample import label_posterior as label_posterior
     from bayescrowd.posterior.sample import sample_posterior as sample_posterior
@@ -142,6 +143,7 @@ _NAMES = {
     "label_posterior": "bayescrowd.posterior.sample",
     "load_dataset": "bayescrowd.datasets.registry",
     "load_table": "bayescrowd.datasets.registry",
+    "loo_pit": "bayescrowd.posterior.leave_one_out",
     "loo_pit_data": "bayescrowd.posterior.leave_one_out",
     "pairwise_mutual_information": "bayescrowd.information",
     "panel_report": "bayescrowd.panel.report",

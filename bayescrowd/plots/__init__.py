@@ -1,7 +1,8 @@
 """Pictures, one function each.
 
 * `fits`, `tasks`, `workers`: what an aggregator found; `overview`: several of these in one figure.
-* `posterior`: draws, their diagnostics and comparisons of models.
+* `posterior`: draws, their diagnostics and comparisons of models; `predictions`: what a model
+  predicts beside what was observed.
 * `selection`, `stagewise`, `multi_selection`: chosen workers, features and repeats.
 * `bench`: methods on several crowds.
 * `panel`: a panel of judges.
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from bayescrowd.plots.posterior import posterior_overview as posterior_overview
     from bayescrowd.plots.posterior import predictive_check as predictive_check
     from bayescrowd.plots.posterior import worker_forest as worker_forest
+    from bayescrowd.plots.predictions import label_shares as label_shares
+    from bayescrowd.plots.predictions import loo_pit as loo_pit
     from bayescrowd.plots.selection import score_curve as score_curve
     from bayescrowd.plots.selection import selection_errors as selection_errors
     from bayescrowd.plots.selection import unexplained_pairs as unexplained_pairs
@@ -76,8 +79,10 @@ _NAMES = {
     "credibility_density": "bayescrowd.plots.budget_posterior",
     "demo": "bayescrowd.plots.overview",
     "information_map": "bayescrowd.plots.stagewise",
+    "label_shares": "bayescrowd.plots.predictions",
     "label_uncertainty": "bayescrowd.plots.tasks",
     "loo_comparison": "bayescrowd.plots.posterior",
+    "loo_pit": "bayescrowd.plots.predictions",
     "method_comparison": "bayescrowd.plots.fits",
     "panel_accuracies": "bayescrowd.plots.panel",
     "panel_agreement": "bayescrowd.plots.panel",

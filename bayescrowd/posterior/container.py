@@ -3,7 +3,8 @@
 ArviZ 0.x keeps the groups of an inference (posterior, sample_stats, ...) in an `InferenceData`,
 ArviZ 1.x in an xarray `DataTree`. Both are groups of xarray datasets, and this module is the only
 one that knows the difference. Elsewhere a container is built by `assemble`, read by `group_of`,
-and kept in a NetCDF file by `save` and `load`.
+and kept in a NetCDF file by `save` and `load`; `leave_one_out_places` calls the function of ArviZ
+whose arguments changed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import h5netcdf  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Float
 from xarray.backends.h5netcdf_ import H5NetCDFStore
 
 from bayescrowd.data.vocabulary import refuse_indistinct
@@ -31,6 +33,7 @@ __all__ = [
     "dataset_of",
     "group_names",
     "group_of",
+    "leave_one_out_places",
     "load",
     "save",
 ]
@@ -136,6 +139,25 @@ def _check_container(post: Container) -> None:
             f"expected the {expected.__name__} that sample_posterior returns, "
             f"got {type(post).__name__}"
         )
+
+
+def leave_one_out_places(post: Container, variable: str) -> Float[np.ndarray, " judgement"]:
+    """Where each observed value lies among its predictions from all others, from 0 to 1.
+
+    ArviZ weighs the draws, smooths the weights (PSIS) and sums those at or below the value.
+
+    Args:
+        post: a container with log-likelihoods, predictions and observations of the variable, each
+            with one dimension besides chains and draws.
+        variable: the name of the variable.
+    """
+    _check_container(post)
+    loo_pit: Any = az.loo_pit
+    if _HAS_DATATREE:
+        places = loo_pit(post, var_names=[variable])[variable]
+    else:
+        places = loo_pit(post, y=variable)
+    return np.asarray(places, dtype=float)
 
 
 def save(post: Container, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:

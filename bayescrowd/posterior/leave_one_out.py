@@ -34,14 +34,62 @@ from jaxtyping import Array, Float, Int
 
 from bayescrowd import models
 from bayescrowd.checks.parameters import Count, Seed, validate_arguments
-from bayescrowd.posterior.container import Container, assemble, dataset_of, group_of
+from bayescrowd.posterior.container import (
+    Container,
+    assemble,
+    dataset_of,
+    group_of,
+    leave_one_out_places,
+)
 
-__all__ = ["loo_pit_data", "outcome_log_probability"]
+__all__ = ["loo_pit", "loo_pit_data", "outcome_log_probability"]
+
+
+@validate_arguments
+def loo_pit(
+    post: Container, *, draws: Count = 400, seed: Seed = 0
+) -> Float[np.ndarray, " judgement"]:
+    """Where each label lies among its predictions from the other labels, from 0 to 1.
+
+    If the model is right, the places are uniform. Those of one task depend on each other a little.
+    `bayescrowd.plots.loo_pit` draws them.
+
+    Args:
+        post: the result of `sample_posterior` or of a policy's `posterior`.
+        draws: number of draws to use, of all chains together; all if there are fewer.
+        seed: seed of the predictions.
+
+    Returns:
+        A place for each judgement, in the order of the data.
+
+    Raises:
+        ValueError: the draws are not those of a model of labels or features.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> crowd = bc.simulate.crowd(30, 5, accuracy=0.8, seed=0)
+        >>> post = bc.sample_posterior(
+        ...     "one_coin", crowd.annotations, chains=2, draws=50, warmup=10, log_likelihood=False
+        ... )
+        >>> places = bc.loo_pit(post)
+        >>> places.shape, bool((places >= 0).all() and (places <= 1).all())
+        ((150,), True)
+    """
+    data = loo_pit_data(post, draws=draws, seed=seed)
+    places = leave_one_out_places(data, "label")
+    # Among L predictions an observation has one of L + 1 ranks, all as probable: the rank of a
+    # place, spread over its share of the unit interval, is uniform for few predictions as well.
+    predicted = group_of(data, "posterior_predictive")["label"]
+    n_predicted = predicted.sizes["chain"] * predicted.sizes["draw"]
+    spread = np.random.default_rng(seed).random(len(places))
+    return (places * n_predicted + spread) / (n_predicted + 1)
 
 
 @validate_arguments
 def loo_pit_data(post: Container, *, draws: Count = 400, seed: Seed = 0) -> Container:
     """What `arviz.plot_loo_pit` and `arviz.loo_pit` need, judgement by judgement.
+
+    `loo_pit` gives the places themselves, and `bayescrowd.plots.loo_pit` draws them.
 
     The container of `sample_posterior` has the log-likelihood of each task, which is what `compare`
     leaves out, and predictions of new tasks. A check of single judgements needs, with as many draws
@@ -64,17 +112,18 @@ def loo_pit_data(post: Container, *, draws: Count = 400, seed: Seed = 0) -> Cont
         ValueError: the draws are not those of a model of labels or features.
 
     Examples:
-        >>> import arviz as az
         >>> import bayescrowd as bc
+        >>> from bayescrowd.posterior.container import group_of
         >>> crowd = bc.simulate.crowd(30, 5, accuracy=0.8, seed=0)
         >>> post = bc.sample_posterior(
         ...     "one_coin", crowd.annotations, chains=2, draws=50, warmup=10, log_likelihood=False
         ... )
-        >>> places = az.loo_pit(bc.loo_pit_data(post), y="label")
-        >>> places.shape, bool((places >= 0).all() and (places <= 1).all())
-        ((150,), True)
+        >>> data = bc.loo_pit_data(post)
+        >>> dict(group_of(data, "log_likelihood")["label"].sizes)
+        {'chain': 2, 'draw': 50, 'judgement': 150}
 
-        `az.plot_loo_pit(bc.loo_pit_data(post), y="label", ecdf=True)` draws them.
+        `arviz.plot_loo_pit(data)` draws them with ArviZ 1.x, and with ArviZ 0.x
+        `arviz.plot_loo_pit(data, y="label", ecdf=True)`.
     """
     posterior = group_of(post, "posterior")
     per_chain = min(posterior.sizes["draw"], -(-draws // posterior.sizes["chain"]))

@@ -110,6 +110,8 @@ def test_leaving_one_out_agrees_with_the_closed_form(bought):
     _, policy = bought
     post = policy.posterior(chains=2, draws=500, progress=False)
     found = az.loo(post, pointwise=True)
+    # ArviZ 0.x and 1.x name the parts of the sum differently.
+    parts = np.asarray(found.elpd_i if hasattr(found, "elpd_i") else found.loo_i)
     history = policy.result().history
     said = history["answers"].str[0]
     of_row = [history["target"], history["feature"]]
@@ -117,8 +119,8 @@ def test_leaving_one_out_agrees_with_the_closed_form(bought):
     n_same = said.groupby([*of_row, said.rename("value")]).transform("size")
     exact = np.log(n_same / (n_row + 1)).to_numpy()
     assert found.n_data_points == len(history)
-    np.testing.assert_allclose(found.elpd_loo, exact.sum(), atol=4 * 0.25)
-    np.testing.assert_allclose(found.loo_i, exact, atol=0.4)
+    np.testing.assert_allclose(parts.sum(), exact.sum(), atol=4 * 0.25)
+    np.testing.assert_allclose(parts, exact, atol=0.4)
 
 
 def play_with_workers():

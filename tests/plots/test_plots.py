@@ -88,6 +88,15 @@ def one_coin_draws():
 
 
 @cache
+def predictions():
+    """Draws of the one-coin model of a small crowd, with predictions."""
+    crowd = bc.simulate.crowd(40, 4, accuracy=0.8, seed=0)
+    return bc.sample_posterior(
+        "one_coin", crowd.annotations, chains=2, draws=40, warmup=20, most_draws=40, progress=False
+    )
+
+
+@cache
 def finished_policy():
     """B-LEAFS after its run on a table of berries and peas."""
     rows = [("red", "small", "berry"), ("red", "large", "berry"), ("green", "small", "pea")]
@@ -158,8 +167,10 @@ PICTURES = {
     "information_map": lambda est, data, ax: plots.information_map(
         bc.pairwise_mutual_information(data.annotations), ax
     ),
+    "label_shares": lambda est, data, ax: plots.label_shares(predictions(), ax),
     "label_uncertainty": lambda est, data, ax: plots.label_uncertainty(est, ax),
     "loo_comparison": lambda est, data, ax: plots.loo_comparison(LOO, ax),
+    "loo_pit": lambda est, data, ax: plots.loo_pit(predictions(), ax),
     "method_comparison": lambda est, data, ax: plots.method_comparison(TABLE, ax, reference=0.95),
     "panel_accuracies": lambda est, data, ax: plots.panel_accuracies(panel_report(), ax),
     "panel_agreement": lambda est, data, ax: plots.panel_agreement(panel_report(), ax),
