@@ -6,6 +6,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from jaxtyping import Integer
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
@@ -49,22 +51,19 @@ def label_shares(
         >>> predicted = {"label": (("chain", "draw", "judgement"), drawn)}
         >>> observed = {"label": (("judgement",), [0, 1, 1, 0, 0, 1, 0, 1, 1])}
         >>> groups = {
+        ...     "posterior": dataset_of({"accuracy": (("chain", "draw"), np.ones((2, 50)))}),
         ...     "posterior_predictive": dataset_of(predicted),
         ...     "observed_data": dataset_of(observed),
         ... }
         >>> bc.plots.label_shares(assemble(groups)).get_title(loc="left")
         'The model predicts the shares of 2 labels'
     """
-    from bayescrowd.posterior.container import group_of
-
-    predicted = group_of(post, "posterior_predictive")["label"].to_numpy()
-    observed = group_of(post, "observed_data")["label"].to_numpy()
-    n_labels = 1 + int(max(predicted.max(initial=0), observed.max(initial=0)))
-    flat = predicted.reshape(-1, predicted.shape[-1])
+    predicted, observed, names = _named_labels(post)
+    n_labels = len(names)
     # Label k of draw d has number d * n_labels + k, so that one count serves all draws.
-    numbers = np.arange(len(flat), dtype=np.int64)[:, None] * n_labels + flat
-    counts = np.bincount(numbers.ravel(), minlength=len(flat) * n_labels)
-    shares = counts.reshape(-1, n_labels) / max(flat.shape[1], 1)
+    numbers = np.arange(len(predicted), dtype=np.int64)[:, None] * n_labels + predicted
+    counts = np.bincount(numbers.ravel(), minlength=len(predicted) * n_labels)
+    shares = counts.reshape(-1, n_labels) / max(predicted.shape[1], 1)
     share = np.bincount(observed, minlength=n_labels) / max(len(observed), 1)
     tail = (1 - probability) / 2
     # A bar has an end at each side: linear interpolation would cut off steps of one label.
@@ -72,7 +71,6 @@ def label_shares(
     high = np.quantile(shares, 1 - tail, axis=0, method="higher")
     is_far = (share < low) | (share > high)
     shown = np.sort(np.argsort(-share, kind="stable")[:most])
-    names = _label_names(post, n_labels)
     ax = axes_or_new(ax, (6.0, 1.4 + 0.22 * len(shown)))
     rows = np.arange(len(shown))
     ax.hlines(rows, low[shown], high[shown], color=PALE, linewidth=6, label="predicted")
@@ -181,15 +179,27 @@ def _half_width(n: int, probability: float) -> float:
     return float(np.quantile(np.abs(gaps / np.sqrt(at * (1 - at) / n)).max(axis=1), probability))
 
 
-def _label_names(post: Any, n_labels: int) -> list[str]:
-    """Ids of the labels where the container knows them, else their codes."""
+def _named_labels(
+    post: Any,
+) -> tuple[Integer[np.ndarray, "draw judgement"], Integer[np.ndarray, " judgement"], list[str]]:
+    """Labels predicted in each draw, those observed, and what their codes mean.
+
+    Labels of features are numbered through all features: the same code means another value in
+    another feature.
+    """
     from bayescrowd.posterior.container import group_names, group_of
 
-    for group in ("posterior", "constant_data"):
-        if group not in group_names(post):
-            continue
-        coords = group_of(post, group).coords
-        for dim in ("label_class", "cls", "label"):
-            if dim in coords and coords[dim].size == n_labels:
-                return [str(value) for value in coords[dim].to_numpy()]
-    return [str(code) for code in range(n_labels)]
+    predicted = group_of(post, "posterior_predictive")["label"].to_numpy()
+    predicted = predicted.reshape(-1, predicted.shape[-1])
+    observed = group_of(post, "observed_data")["label"].to_numpy()
+    posterior = group_of(post, "posterior")
+    if "feature_value" in posterior.dims and "constant_data" in group_names(post):
+        _, first = np.unique(pd.factorize(posterior["feature"].to_numpy())[0], return_index=True)
+        offset = first[group_of(post, "constant_data")["feature_code"].to_numpy()]
+        predicted, observed = predicted + offset, observed + offset
+        names = posterior["feature_value"].to_numpy()
+    elif "cls" in posterior.coords:
+        names = posterior["cls"].to_numpy()
+    else:
+        names = np.arange(1 + max(predicted.max(initial=0), observed.max(initial=0)))
+    return predicted, observed, [str(name) for name in names]

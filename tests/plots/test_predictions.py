@@ -13,10 +13,12 @@ from bayescrowd.posterior.container import assemble, dataset_of
 
 def container(predicted, observed, classes=None):
     """A container of predictions (chain, draw, judgement) and observations of labels."""
-    ids = {} if classes is None else {"cls": classes}
     share = np.zeros((*np.shape(predicted)[:2], 2 if classes is None else len(classes)))
+    dims, ids = ("chain", "draw", "cls"), {"cls": classes}
+    if classes is None:
+        dims, ids = ("chain", "draw", "number"), {}
     groups = {
-        "posterior": dataset_of({"prevalence": (("chain", "draw", "cls"), share)}, coords=ids),
+        "posterior": dataset_of({"prevalence": (dims, share)}, coords=ids),
         "posterior_predictive": dataset_of({"label": (("chain", "draw", "judgement"), predicted)}),
         "observed_data": dataset_of({"label": (("judgement",), observed)}),
     }
@@ -47,6 +49,21 @@ def test_shares_outside_are_named_and_rare_labels_left_out():
     # without names of the classes, codes stand for the labels
     assert [t.get_text() for t in ax.get_yticklabels()] == ["0", "1"]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["predicted", "observed, outside"]
+
+
+def test_a_code_means_another_value_in_another_feature():
+    """Two classes and two features of two values: codes are not classes."""
+    space = bc.FeatureSpace(classes=["p", "q"], features={"a": ["x", "y"], "b": ["v", "w"]})
+    policy = bc.RoundRobin(space, 8, 1)
+    said = {"a": ["x", "x", "x", "y"], "b": ["w", "w", "w", "w"]}
+    while (query := policy.ask()) is not None:
+        policy.tell(query, said[query.feature].pop())
+    post = policy.posterior(chains=1, draws=100, progress=False)
+    ax = plots.label_shares(post)
+    names = [t.get_text() for t in ax.get_yticklabels()]
+    dots = np.concatenate([c.get_offsets() for c in ax.collections[1:]])
+    found = {names[int(row)]: share for share, row in dots}
+    assert found == {"a=x": 3 / 8, "a=y": 1 / 8, "b=w": 4 / 8, "b=v": 0}
 
 
 def test_the_band_holds_uniform_places_as_often_as_it_says():
