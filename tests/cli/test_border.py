@@ -218,6 +218,8 @@ def test_termination_while_writing_leaves_nothing(tmp_path, number):
         stdout=subprocess.PIPE,
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
+        # Under nohup, processes inherit that a hang-up is ignored.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     ) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"writing\n"
