@@ -201,8 +201,11 @@ def test_a_full_standard_output(folder):
 
 
 TERMINATED = """
-import os, signal, sys, time
+import signal, sys, time
 from bayescrowd.io.writing import new_file
+# Under nohup, processes inherit that a hang-up is ignored. The parent cannot undo that: code that
+# it runs in the child needs a fork, which JAX's threads do not bear.
+signal.signal(int(sys.argv[1]), signal.SIG_DFL)
 with new_file("out.bin") as file:
     file.write(b"half")
     print("writing", flush=True)
@@ -214,12 +217,10 @@ with new_file("out.bin") as file:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_termination_while_writing_leaves_nothing(tmp_path, number):
     with subprocess.Popen(
-        [sys.executable, "-c", TERMINATED],
+        [sys.executable, "-c", TERMINATED, str(int(number))],
         stdout=subprocess.PIPE,
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-        # Under nohup, processes inherit that a hang-up is ignored.
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     ) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"writing\n"
