@@ -78,10 +78,14 @@ def test_help(capsys, command):
 
 def modules_loaded_by(*arguments, **options):
     """Run a command that must end well, and name the modules that it has loaded."""
-    code = (
-        "import sys; from bayescrowd.cli import main; "
-        f"code = main({list(arguments)!r}); print(code, *sys.modules)"
+    return modules_after(
+        f"from bayescrowd.cli import main; code = main({list(arguments)!r})", **options
     )
+
+
+def modules_after(statements, **options):
+    """Run statements that set `code` to 0 in a new process, and name the modules that it has."""
+    code = f"import sys; {statements}; print(code, *sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -110,7 +114,9 @@ def test_aggregating_loads_only_what_it_needs(tmp_path):
     (tmp_path / "labels.csv").write_text("\n".join(["task,worker,label", *labels]))
     modules = modules_loaded_by("aggregate", "labels.csv", cwd=tmp_path)
     assert {"numpy", "pandas", "scipy.special", "bayescrowd.aggregation.auto"} <= modules
-    assert NOT_FOR_AGGREGATING.isdisjoint(modules)
+    # SciPy 1.18 loads scipy.linalg for its special functions.
+    unavoidable = modules_after("import scipy.special; code = 0")
+    assert not NOT_FOR_AGGREGATING & modules - unavoidable
 
 
 @pytest.mark.parametrize(
