@@ -7,7 +7,8 @@
 * `chain_method`: how several chains advance together.
 * `chains`: runs chains and records what an analysis needs; `cost`: what that will cost.
 * `convergence`: R-hat and effective draws of many quantities at once; `jumps`: transitions between
-  modes; `modes`: modes and their weights; `mode_search`: how sampling goes on with both.
+  modes; `chain_groups`: which chains are in one mode; `modes`: the modes' weights; `mode_report`:
+  what to tell a user of them; `mode_search`: how sampling goes on with all of it.
 * `alignment`: draws that name the classes differently, brought to the same names.
 * `container`: ArviZ's container, written and read.
 * `predictive`: prior and posterior predictive draws.

@@ -26,10 +26,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["Alignment", "align_chains", "complaints", "order_subtypes", "rename_classes"]
+from bayescrowd.posterior.conditionals.names import TIE
 
-TIE = 1e-6
-"""Another naming has to gain more than this share of the labels to replace the old one."""
+__all__ = ["Alignment", "align_chains", "complaints", "order_subtypes", "rename_classes"]
 
 MOST_UNSTABLE = 0.01
 """Largest share of draws named differently from their chain before names are in doubt."""

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
+from bayescrowd.posterior.conditionals.classes import label_votes
 from bayescrowd.posterior.convergence import Verdict
 
 __all__ = [
@@ -393,4 +394,4 @@ def _votes(data: Data, *, n_items: int, n_classes: int) -> Float[Array, "item cl
     """Votes for each item's class: labels of a crowd, or its known class."""
     if hasattr(data, "target"):
         return jax.nn.one_hot(data.target, n_classes)
-    return jnp.zeros((n_items, n_classes)).at[data.item, data.label].add(1.0)
+    return label_votes(data, n_items=n_items, n_classes=n_classes)

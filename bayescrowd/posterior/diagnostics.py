@@ -42,7 +42,7 @@ from bayescrowd.posterior.convergence import (
     convergence_of,
     entries_to_watch,
 )
-from bayescrowd.posterior.modes import mode_note, mode_problems, unrest
+from bayescrowd.posterior.mode_report import mode_note, mode_problems, unweighed_modes
 from bayescrowd.posterior.shared_errors import SharedErrors, check_shared_errors, fit_problems
 
 __all__ = ["Diagnosis", "compare", "diagnose"]
@@ -267,8 +267,8 @@ def _convergence_problems(post: Container, table: pd.DataFrame, watched: xr.Data
         )
     if table["rhat"].max() > APART_RHAT and "label_posterior" in group_names(post):
         variables = [values.to_numpy() for values in watched.data_vars.values()]
-        moving = unrest(variables, group_of(post, "label_posterior"))
-        problems += [moving] if moving else []
+        found = unweighed_modes(variables, group_of(post, "label_posterior"))
+        problems += [found] if found else []
     least = LEAST_ESS_PER_CHAIN * n_chains
     ess = table[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False).fillna(0.0)
     if (ess < least).any():

@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jax.nn import softmax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayescrowd import models
@@ -38,6 +39,8 @@ from bayescrowd.draws.dirichlet import LOG_LEAST
 from bayescrowd.models.dawid_skene import Labels
 from bayescrowd.posterior.chain_method import ChainMethod, over_chains
 from bayescrowd.posterior.chains import Data, Draw
+from bayescrowd.posterior.conditionals.classes import label_votes
+from bayescrowd.posterior.conditionals.names import draw_naming, naming_of_labels
 from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals
 
 __all__ = [
@@ -150,10 +153,15 @@ def sweep(
         model: a module of `bayescrowd.models` that has conditionals.
         n_values: number of values of each feature, for models of features.
     """
-    key_params, key_truth = jax.random.split(rng_key)
+    key_params, key_truth, key_names = jax.random.split(rng_key, 3)
     of_model = conditionals_of(model)
     widths = {"n_values": n_values} if n_values else {}
     params = of_model.draw_params(key_params, state.truth, state.params, data, prior, **widths)
+    if of_model.naming is not None:
+        # Classes under new names need not be named anew: they are drawn from the parameters.
+        log_prior = of_model.naming.log_prior(params, prior)
+        names = draw_naming(key_names, log_prior, data.gold)
+        params = of_model.naming.rename(params, names)
     log_joint = of_model.log_joint(params, data, n_items=len(state.truth))
     return State(truth=draw_categories(key_truth, log_joint), params=params, log_joint=log_joint)
 
@@ -257,8 +265,25 @@ class Gibbs(MCMCKernel):
 
 
 def read_draw(kernel: Gibbs, state: KernelState, data: Data, arguments: dict[str, Any]) -> Draw:
-    """The chains' last draws; the kernel reports no statistics."""
-    return state.z, state.draw.log_joint, {}
+    """The chains' last draws.
+
+    The kernel reports no statistics but `renamed`: whether the labels suggest other names of the
+    classes than those that the chain has sampled, and the draw bears the former.
+    """
+    naming = conditionals_of(kernel.model).naming
+    if naming is None:
+        return state.z, state.draw.log_joint, {}
+    n_classes = arguments["n_classes"]
+    votes = label_votes(data, n_items=arguments["n_items"], n_classes=n_classes)
+
+    def with_names(draw: State) -> tuple[Any, Float[Array, "item cls"], Bool[Array, ""]]:
+        agreement = softmax(draw.log_joint, axis=-1).T @ votes
+        names = naming_of_labels(agreement, data.gold)
+        is_renamed = (names != jnp.arange(n_classes)).any()
+        return naming.rename(draw.params, names), draw.log_joint[:, names], is_renamed
+
+    params, log_joint, is_renamed = jax.lax.map(with_names, state.draw)
+    return params._asdict(), log_joint, {"renamed": is_renamed}
 
 
 def _first_states(

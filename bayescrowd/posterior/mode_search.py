@@ -19,6 +19,7 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int, PRNGKeyArray
 from scipy.special import softmax
 
+from bayescrowd.posterior.chain_groups import are_at_rest, group_chains
 from bayescrowd.posterior.chains import Aim, Extension, Recording
 from bayescrowd.posterior.container import Variable, dataset_of
 from bayescrowd.posterior.convergence import Verdict, judge
@@ -28,9 +29,7 @@ from bayescrowd.posterior.gibbs import KernelState, collapsed_of, conditionals_o
 from bayescrowd.posterior.jumps import Place, fit_proposals, jump
 from bayescrowd.posterior.modes import (
     Modes,
-    are_at_rest,
     are_known,
-    group_chains,
     is_negligible,
     weigh_modes,
 )

@@ -1,7 +1,6 @@
 """Modes of a posterior whose chains stay apart, and how much of the posterior each of them holds.
 
-Two chains are in one mode if they agree about everything that the chains as a whole disagree about
-(pairwise R-hat at most `APART_RHAT`), directly or by way of other chains. The weight of a mode is
+The weight of a mode is
 its share of the evidence, the integral of p(point, labels) over its part of the collapsed space,
 which bridge sampling estimates (X.-L. Meng and W. H. Wong 1996, "Simulating ratios of normalizing
 constants via a simple identity: a theoretical exploration", Statistica Sinica 6): with weights
@@ -17,7 +16,7 @@ using bridge sampling techniques", The Econometrics Journal 7, section 3.3).
 
 An evidence says nothing about chains that still creep along a ridge: they are not draws from "their
 part" of the space, and where one group of chains ends and the next begins is an accident of when
-one looks. Weights are therefore given only if the chains of every mode are at rest (`is_at_rest`)
+one looks. Weights are therefore given only if the chains of every mode are at rest (`are_at_rest`)
 and the evidence of every mode that matters is known to `MOST_ERROR`.
 """
 
@@ -31,20 +30,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from scipy.special import expit, logsumexp, softmax
 
 from bayescrowd.draws.categorical import draw_categories
 from bayescrowd.models.dawid_skene import Labels
-from bayescrowd.posterior.convergence import (
-    APART_RHAT,
-    LEAST_ESS_PER_CHAIN,
-    convergence_of,
-    effective_size,
-    entries_to_watch,
-    is_at_rest,
-)
+from bayescrowd.posterior.convergence import effective_size
 from bayescrowd.posterior.gibbs import collapsed_of, conditionals_of
 from bayescrowd.posterior.jumps import (
     Place,
@@ -58,25 +49,14 @@ from bayescrowd.posterior.jumps import (
 __all__ = [
     "Evidence",
     "Modes",
-    "are_at_rest",
     "are_known",
     "bridge",
-    "group_chains",
     "is_negligible",
-    "mode_note",
-    "mode_problems",
-    "unrest",
     "weigh_modes",
 ]
 
 N_POINTS = 400
 """Points of each mode that are drawn, and as many that are proposed."""
-
-MOST_COMPARED = 50
-"""Number of entries, the worst ones, in which pairs of chains are compared."""
-
-MOST_LEFT = 0.01
-"""Largest weight of modes without chains that a user need not worry about."""
 
 NEGLIGIBLE = 1e-3
 """Weight below which a mode does not matter, if three standard errors do not make it larger."""
@@ -84,9 +64,6 @@ NEGLIGIBLE = 1e-3
 MOST_ERROR = 0.5
 """Standard error of a log evidence, in nats, up to which weights are given: a weight of one half is
 then known to about 0.12."""
-
-LEAST_TO_TELL = 4 * LEAST_ESS_PER_CHAIN
-"""Draws per chain below which a good chain may lack the ESS that shows that it is at rest."""
 
 BRIDGE_TOLERANCE = 1e-6
 """Change of the log evidence, in nats, below which the bridge's fixed point is found."""
@@ -155,20 +132,6 @@ def weigh_modes(
     )
 
 
-def are_at_rest(
-    variables: Sequence[Float[np.ndarray, "chain draw ..."]],
-    mode_of_chain: Int[np.ndarray, " chain"],
-) -> Bool[np.ndarray, " mode"]:
-    """Whether the chains of each mode are at rest in everything that is watched."""
-    watched = [entries_to_watch(values) for values in variables]
-    return np.array(
-        [
-            all(is_at_rest(values[mode_of_chain == mode]) for values in watched)
-            for mode in range(mode_of_chain.max() + 1)
-        ]
-    )
-
-
 def is_negligible(
     log_evidence: Float[np.ndarray, " mode"], error: Float[np.ndarray, " mode"], best: int
 ) -> Bool[np.ndarray, " mode"]:
@@ -181,128 +144,6 @@ def are_known(log_evidence: Float[np.ndarray, " mode"], error: Float[np.ndarray,
     """Whether the evidence of every mode that matters is known well enough to give weights."""
     matters = ~is_negligible(log_evidence, error, int(log_evidence.argmax()))
     return bool((error[matters] <= MOST_ERROR).all())
-
-
-def mode_problems(modes: xr.Dataset) -> list[str]:
-    """What a user has to know about draws from several modes, in plain words.
-
-    Args:
-        modes: the group `modes` of a container.
-    """
-    of_chain = modes["mode_of_chain"].to_numpy()
-    weight = modes["weight"].to_numpy()
-    has_chains = np.isin(np.arange(len(weight)), of_chain)
-    if has_chains.sum() == 1 and weight[~has_chains].sum() <= MOST_LEFT:
-        return []
-    heights, errors = (modes[name].to_numpy() for name in ("log_evidence", "log_evidence_error"))
-    parts = []
-    for mode in range(len(weight)):
-        chains = _names_of_chains(np.flatnonzero(of_chain == mode))
-        gap = f", {heights[mode] - heights[0]:+.1f} nats, give or take {errors[mode]:.1f}"
-        parts.append(f"{weight[mode]:.2g} in mode {mode} ({chains}{gap if mode else ''})")
-    differences = [_difference(modes, mode) for mode in range(1, len(weight))]
-    found = (
-        f"the posterior has {len(weight)} modes that chains hardly leave, with the weights "
-        f"{', '.join(parts)}; {'; '.join(differences)}"
-    )
-    return [found]
-
-
-def mode_note(modes: xr.Dataset) -> str:
-    """What a user may know about modes that chains have left for good reason; may be empty."""
-    has_chains = np.isin(np.arange(modes.sizes["mode"]), modes["mode_of_chain"].to_numpy())
-    n_left = int((~has_chains).sum())
-    if mode_problems(modes) or n_left == 0:
-        return ""
-    share = float(modes["weight"].to_numpy()[~has_chains].sum())
-    which = "another mode, which holds" if n_left == 1 else f"{n_left} other modes, which hold"
-    amount = f"{share:.1g}" if share > 0 else "nothing to speak of"
-    return f"Chains found and left {which} {amount} of the posterior."
-
-
-def _names_of_chains(chains: Int[np.ndarray, " chain"]) -> str:
-    """'no chain', 'chain 0', or 'chains 1 and 3'."""
-    names = [str(chain) for chain in chains]
-    if not names:
-        return "no chain"
-    if len(names) == 1:
-        return f"chain {names[0]}"
-    return f"chains {', '.join(names[:-1])} and {names[-1]}"
-
-
-def _difference(modes: xr.Dataset, mode: int) -> str:
-    """On how many tasks a mode answers differently from the heaviest one, and how mostly."""
-    classes = modes.indexes["cls"]
-    answers = modes["probability"].transpose("mode", "task", "cls").to_numpy().argmax(axis=-1)
-    here, there = answers[0], answers[mode]
-    n_apart = (here != there).sum()
-    if n_apart == 0:
-        return f"mode {mode} differs in its parameters, not in the most probable classes"
-    first, other, n_most = _most_exchanged(here, there)
-    return (
-        f"mode {mode} gives {n_apart:,} of {len(here):,} tasks another class than mode 0, "
-        f"mostly {str(classes[other])!r} for {str(classes[first])!r} ({n_most:,})"
-    )
-
-
-def _most_exchanged(
-    here: Int[np.ndarray, " task"], there: Int[np.ndarray, " task"]
-) -> tuple[int, int, int]:
-    """The class here and the other class there that meet most often, and on how many tasks."""
-    is_apart = here != there
-    pairs, counts = np.unique(
-        np.stack([here[is_apart], there[is_apart]], axis=1), axis=0, return_counts=True
-    )
-    first, other = pairs[counts.argmax()]
-    return int(first), int(other), int(counts.max())
-
-
-def unrest(
-    variables: Sequence[Float[np.ndarray, "chain draw ..."]], label_posterior: xr.Dataset
-) -> str:
-    """Which classes chains that are apart still move between.
-
-    Empty if they are at rest, or if draws are too few to tell.
-
-    Args:
-        variables: everything that is watched.
-        label_posterior: the group `label_posterior` of a container.
-    """
-    n_draws = variables[0].shape[1]
-    if n_draws < LEAST_TO_TELL or are_at_rest(variables, group_chains(variables)).all():
-        return ""
-    probability = label_posterior["probability"].transpose("chain", "task", "cls")
-    answers = probability.to_numpy().argmax(axis=-1)
-    n_apart = (answers[:, None] != answers).sum(axis=-1)
-    here, there = np.unravel_index(n_apart.argmax(), n_apart.shape)
-    between = ""
-    if n_apart.any():
-        first, other, _ = _most_exchanged(answers[here], answers[there])
-        classes = label_posterior.indexes["cls"]
-        between = (
-            f" mostly between {str(classes[first])!r} and {str(classes[other])!r} "
-            f"({n_apart.max():,} of {answers.shape[1]:,} tasks differ between chains {here} and "
-            f"{there})"
-        )
-    return f"chains have not settled, they still move{between}; no weights of modes can be given"
-
-
-def group_chains(
-    variables: Sequence[Float[np.ndarray, "chain draw ..."]],
-) -> Int[np.ndarray, " chain"]:
-    """Number the groups of chains that agree, in the order of their first chains."""
-    watched = np.concatenate([entries_to_watch(values) for values in variables], axis=-1)
-    rhat = np.nan_to_num(convergence_of(watched).rhat, nan=0.0)
-    worst = np.argsort(-rhat, kind="stable")[:MOST_COMPARED]
-    compared = watched[:, :, worst[rhat[worst] > APART_RHAT]]
-    n_chains = len(watched)
-    group = np.arange(n_chains)
-    for first in range(n_chains):
-        for other in range(first + 1, n_chains):
-            pair = convergence_of(compared[[first, other]]).rhat
-            if group[first] != group[other] and (pair <= APART_RHAT).all():
-                group[group == group[other]] = group[first]
-    return np.unique(group, return_inverse=True)[1]
 
 
 def bridge(

@@ -1,4 +1,4 @@
-"""Weights of modes: bridges with known evidence, an enumerated posterior, and what users read."""
+"""Weights of modes: bridges with known evidence, an enumerated posterior."""
 
 from itertools import product
 
@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.special import logsumexp
 
 import bayescrowd as bc
@@ -17,9 +16,6 @@ from bayescrowd.posterior.gibbs import collapsed_of
 from bayescrowd.posterior.jumps import Place
 from bayescrowd.posterior.modes import (
     bridge,
-    group_chains,
-    mode_note,
-    mode_problems,
     weigh_modes,
 )
 
@@ -64,48 +60,3 @@ def test_the_evidence_is_that_of_the_enumerated_posterior():
     )
     assert found.error[0] < 0.2
     assert abs(found.log_evidence[0] - logsumexp(terms)) < N_ERRORS * found.error[0]
-
-
-def test_chains_that_agree_are_in_one_mode():
-    draws = np.random.default_rng(0).normal(size=(5, 300, 4))
-    draws[[1, 3], :, 2] += 4
-    draws[4, :, 0] -= 4
-    assert group_chains([draws, draws[:, :, 0]]).tolist() == [0, 1, 0, 1, 2]
-    assert group_chains([draws[:, :, [1, 3]]]).tolist() == [0] * 5
-
-
-def modes(mode_of_chain, log_evidence):
-    probability = np.zeros((2, 10, 3))
-    probability[0, :, 0] = 1.0
-    probability[1, :7, 0], probability[1, 7:, 2] = 1.0, 1.0
-    heights = np.array(log_evidence)
-    return xr.Dataset(
-        {
-            "weight": ("mode", np.exp(heights - logsumexp(heights))),
-            "log_evidence": ("mode", heights),
-            "log_evidence_error": ("mode", np.array([0.2, 0.3])),
-            "mode_of_chain": ("chain", np.array(mode_of_chain)),
-            "probability": (("mode", "task", "cls"), probability),
-        },
-        coords={"cls": ["cat", "dog", "fox"]},
-    )
-
-
-def test_modes_are_named_in_words():
-    (found,) = mode_problems(modes([0, 1, 0, 0], [-100.0, -102.0]))
-    assert "has 2 modes" in found
-    assert "0.88 in mode 0 (chains 0, 2 and 3)" in found
-    assert "0.12 in mode 1 (chain 1, -2.0 nats, give or take 0.3)" in found
-    assert "3 of 10 tasks another class than mode 0, mostly 'fox' for 'cat' (3)" in found
-
-
-def test_modes_that_hold_nothing_are_no_problem_once_left():
-    left = modes([0, 0, 0, 0], [-100.0, -115.0])
-    assert mode_problems(left) == []
-    assert mode_note(left) == (
-        "Chains found and left another mode, which holds 3e-07 of the posterior."
-    )
-
-
-def test_a_mode_that_was_left_for_no_good_reason_is_a_problem():
-    assert "no chain" in mode_problems(modes([0, 0, 0, 0], [-100.0, -101.0]))[0]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["class_counts", "known_classes"]
+__all__ = ["class_counts", "known_classes", "label_votes"]
 
 
 def class_counts(truth: Int[Array, " item"], n_classes: int) -> Float[Array, " cls"]:
@@ -28,3 +28,14 @@ def known_classes(observations: Any, *, n_items: int, n_classes: int) -> Float[A
     """
     is_known = (observations.target >= 0)[:, None]
     return jnp.where(is_known, jax.nn.one_hot(observations.target, n_classes), 1 / n_classes)
+
+
+def label_votes(labels: Any, *, n_items: int, n_classes: int) -> Float[Array, "item cls"]:
+    """Number of labels of each item that name each class.
+
+    Args:
+        labels: the `Labels` of a crowd.
+        n_items: number of items.
+        n_classes: number of classes.
+    """
+    return jnp.zeros((n_items, n_classes)).at[labels.item, labels.label].add(1.0)

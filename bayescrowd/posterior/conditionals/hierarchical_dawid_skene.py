@@ -14,6 +14,7 @@ integrated out to draw the crowd's (see `bayescrowd.models.hierarchical_dawid_sk
   processes", JASA 101, section 5.3). t is the number of tables that n customers of a Chinese
   restaurant sit at: a sum of Bernoulli(a / (a + i)), i = 0 .. n - 1, one for each label.
 - The workers' rows: Dirichlet(s_j m[j] + n[k, j]).
+- Names of two classes may be exchanged (`bayescrowd.posterior.conditionals.names`).
 
 Each draw leaves the posterior given the classes invariant; none of them is approximate.
 """
@@ -45,7 +46,7 @@ from bayescrowd.posterior.conditionals.crowd_labels import (
     log_gamma_function,
     vote_shares,
 )
-from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals
+from bayescrowd.posterior.conditionals.protocol import Collapsed, Conditionals, Naming
 from bayescrowd.posterior.conditionals.slices import slice_step
 
 __all__ = ["CONDITIONALS"]
@@ -119,6 +120,31 @@ def _draw_params(
         ],
     )
     return Params(prevalence, crowd, strength, confusion)
+
+
+def _log_prior_of_names(params: Params, prior: Prior) -> Float[Array, "cls name"]:
+    """The parts of the log prior that depend on both class and name.
+
+    The workers' rows scatter around the crowd's in the same way under all names.
+    """
+    z = (jnp.log(params.strength)[:, None] - jnp.log(prior.strength)) / prior.log_strength_scale
+    log_crowd = jnp.log(jnp.maximum(params.crowd, _LEAST))
+    log_prevalence = jnp.log(jnp.maximum(params.prevalence, _LEAST))
+    concentration = crowd_concentration(prior, len(params.prevalence))
+    return (
+        ((concentration - 1) * log_crowd[:, None]).sum(axis=-1)
+        - 0.5 * z**2
+        + (prior.prevalence - 1) * log_prevalence[:, None]
+    )
+
+
+def _rename(params: Params, naming: Int[Array, " name"]) -> Params:
+    return Params(
+        prevalence=params.prevalence[naming],
+        crowd=params.crowd[naming],
+        strength=params.strength[naming],
+        confusion=params.confusion[:, naming],
+    )
 
 
 def _log_joint(params: Params, labels: Labels, *, n_items: int) -> Float[Array, "item cls"]:
@@ -244,5 +270,6 @@ CONDITIONALS = Conditionals(
     warmup=1000,
     # Some ten looks at log-gamma functions of all cells, and tables.
     work=2.5,
+    naming=Naming(_log_prior_of_names, _rename),
 )
 """Conditionals of `bayescrowd.models.hierarchical_dawid_skene`."""

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Collapsed", "Conditionals"]
+__all__ = ["Collapsed", "Conditionals", "Naming"]
 
 
 class Collapsed(NamedTuple):
@@ -59,6 +59,16 @@ class Collapsed(NamedTuple):
     """(rng_key, rest, truth, params, labels, prior) -> parameters from which a sweep goes on."""
 
 
+class Naming(NamedTuple):
+    """How classes bear other names, see `bayescrowd.posterior.conditionals.names`."""
+
+    log_prior: Callable[..., Any]
+    """(params, prior) -> log prior density of the parameters of each class if it bore each name, up
+    to what names do not change, indexed [cls, name]."""
+    rename: Callable[..., Any]
+    """(params, naming) -> `Params` in which name n belongs to what was class naming[n]."""
+
+
 class Conditionals(NamedTuple):
     """The conditional draws of a model's Gibbs sampler, and where its chains start."""
 
@@ -78,3 +88,6 @@ class Conditionals(NamedTuple):
     work: float = 1.0
     """Time of a sweep relative to that of `dawid_skene` with as many labels and parameters; by
     default, sampling gives up the sooner the larger it is."""
+    naming: Naming | None = None
+    """For models of labels whose prior may hardly tell the names of classes apart: how classes are
+    renamed. Draws of such a model bear the names that the labels suggest."""
