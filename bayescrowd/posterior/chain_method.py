@@ -1,6 +1,6 @@
-"""How several chains advance together: one after another, in one vector, or on several devices.
+"""How several chains advance together: one after another, in one vector, in threads, on devices.
 
-NumPyro's names, `numpyro.infer.MCMC(chain_method=...)`, with the same meaning:
+NumPyro's names, `numpyro.infer.MCMC(chain_method=...)`, with the same meaning, and one more:
 
 - 'sequential': one chain after another, inside of one compiled program.
 - 'vectorized': all chains at once, in arrays with an axis of chains. Where chains branch, such as
@@ -8,20 +8,25 @@ NumPyro's names, `numpyro.infer.MCMC(chain_method=...)`, with the same meaning:
 - 'parallel': chains are dealt out to several devices, and each device runs its own one after
   another. A CPU is one device, unless `numpyro.set_host_device_count(4)`, say, divides it before
   JAX is first used.
+- 'threads': the program that advances one chain runs once for each chain, in as many threads as the
+  process may use cores, so that chains share the cores of one device. Draws do not depend on the
+  number of threads.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-__all__ = ["ChainMethod", "check_devices", "over_chains"]
+__all__ = ["ChainMethod", "check_devices", "over_chains", "threads_of_chains"]
 
-ChainMethod = Literal["sequential", "vectorized", "parallel"]
+ChainMethod = Literal["sequential", "vectorized", "parallel", "threads"]
 
 States = TypeVar("States")
 
@@ -32,11 +37,11 @@ def over_chains(advance: Callable[[States], States], states: States, method: Cha
     Args:
         advance: one chain's state -> its next state.
         states: a tree of arrays that lead with the chain.
-        method: see the module.
+        method: see the module; of 'threads', each has one chain.
     """
     if method == "vectorized":
         return jax.vmap(advance)(states)
-    if method == "sequential":
+    if method in ("sequential", "threads"):
         return jax.lax.map(advance, states)
     n_chains = len(jax.tree.leaves(states)[0])
     mesh = Mesh(np.array(jax.devices()[: _n_used(n_chains)]), ("chain",))
@@ -49,6 +54,13 @@ def over_chains(advance: Callable[[States], States], states: States, method: Cha
         check_vma=False,
     )
     return dealt(states)
+
+
+def threads_of_chains(n_chains: int) -> ThreadPoolExecutor:
+    """A pool with a thread for each chain, but no more of them than there are cores to use."""
+    can_count = hasattr(os, "sched_getaffinity")
+    n_cores = len(os.sched_getaffinity(0)) if can_count else os.cpu_count() or 1
+    return ThreadPoolExecutor(max_workers=min(n_chains, n_cores))
 
 
 def check_devices(method: ChainMethod, n_chains: int) -> None:

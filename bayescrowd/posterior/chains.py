@@ -1,9 +1,10 @@
 """Runs chains of any NumPyro kernel and records what an analysis of classes needs.
 
-One compiled function advances all chains by up to `BLOCK` draws and records them; between its
-calls the progress bar moves and Ctrl-C is heard. A draw is recorded as its parameters, the
-marginal log-likelihood of each item and how labels, or known classes, agree with the classes; the
-probabilities of each item's class, which would fill the memory first, are averaged on the way.
+One compiled function advances all chains, or each in a thread of its own, by up to `BLOCK` draws
+and records them; between its calls the progress bar moves and Ctrl-C is heard. A draw is recorded
+as its parameters, the marginal log-likelihood of each item and how labels, or known classes, agree
+with the classes; the probabilities of each item's class, which would fill the memory first, are
+averaged on the way.
 
 Sampling may go on until chains agree (`Extension`). A look at the draws decides: where chains agree
 but know too little, every second draw is dropped and as many are added, twice as far apart. Where
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from jaxtyping import Array, Float
 from numpyro.infer.mcmc import MCMCKernel
 from tqdm.auto import tqdm
 
+from bayescrowd.posterior.chain_method import threads_of_chains
 from bayescrowd.posterior.conditionals.classes import label_votes
 from bayescrowd.posterior.convergence import Verdict
 
@@ -202,13 +204,17 @@ def run_chains(
     shape = jax.eval_shape(lambda state: read(kernel, state, data, arguments)[1], state).shape
     zeros = jnp.zeros(shape)
     kept = _Kept(n_discarded=warmup)
-    # The first draw waits for the compiler; the second, alone in its block, is timed.
+    has_threads = getattr(kernel, "chain_method", "") == "threads"
+    # The second draw, alone in its block, is timed.
     n_done, size, n_planned = 0, 1, warmup + draws
     jump: Jump | None = None
     # disable=None: shown on terminals only
-    with tqdm(
-        total=n_planned, desc=description, unit="draw", disable=None if progress else True
-    ) as bar:
+    with (
+        tqdm(
+            total=n_planned, desc=description, unit="draw", disable=None if progress else True
+        ) as bar,
+        threads_of_chains(shape[0]) as threads,
+    ):
         try:
             while True:
                 while n_done < n_planned:
@@ -221,7 +227,9 @@ def run_chains(
                     n_draws = min(size, n_left, BLOCK - n_since % BLOCK)
                     if jump is not None and n_since % BLOCK == 0:
                         state = jump(jax.random.fold_in(rng_key, n_done), state)
-                    state, block, label_sum = _advance(
+                    state, block, label_sum = _advance_chains(
+                        # The first draw waits for the compiler, once for all chains.
+                        (threads.map if n_done else map) if has_threads else None,
                         state,
                         kept.label_sum if is_warm and kept.label_sum is not None else zeros,
                         data,
@@ -234,7 +242,6 @@ def run_chains(
                         sizes=sizes,
                         keep_log_likelihood=keep_log_likelihood,
                     )
-                    label_sum.block_until_ready()
                     if is_warm:
                         kept.add(block, label_sum, n_draws)
                     n_done += n_draws
@@ -343,10 +350,41 @@ def _block_size(draws_per_second: float) -> int:
     return int(np.clip(draws_per_second * BLOCK_SECONDS, 1, BLOCK))
 
 
+def _advance_chains(
+    spread: Callable[..., Iterable[Any]] | None,
+    state: Any,
+    label_sum: Float[Array, "chain item cls"],
+    *rest: Any,
+    **options: Any,
+) -> tuple[Any, _Block, Float[Array, "chain item cls"]]:
+    """`_advance` of all chains, or of each by itself by means of a `map`; waits for the end."""
+
+    def advance(chain: int | None) -> tuple[Any, _Block, Array]:
+        advanced = _advance(state, label_sum, chain, *rest, **options)
+        advanced[-1].block_until_ready()
+        return advanced
+
+    if spread is None:
+        return advance(None)
+    return _join(list(spread(advance, range(len(label_sum)))))
+
+
+@jax.jit
+def _join(chains: list[tuple[Any, _Block, Array]]) -> tuple[Any, _Block, Array]:
+    """One tree for all chains; draws of a block come before the chain."""
+    states, blocks, label_sums = zip(*chains, strict=True)
+    return (
+        jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states),
+        jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), *blocks),
+        jnp.concatenate(label_sums),
+    )
+
+
 @partial(jax.jit, static_argnames=("kernel", "read", "sizes", "keep_log_likelihood"))
 def _advance(
     state: Any,
     label_sum: Float[Array, "chain item cls"],
+    chain: Any,
     data: Data,
     prior: Any,
     n_draws: Any,
@@ -357,11 +395,16 @@ def _advance(
     read: ReadDraw,
     sizes: AnySizes,
     keep_log_likelihood: bool,
-) -> tuple[Any, _Block, Float[Array, "chain item cls"]]:
+) -> tuple[Any, _Block, Float[Array, "advanced item cls"]]:
     """Make `n_draws` <= BLOCK draws: the state after them, the draws, `label_sum` and theirs.
 
     Of every `thin` draws, of which `phase` were made before, the last one remains in the block.
+    Where a chain is given by its number, the others are left out.
     """
+    if chain is not None:
+        state, label_sum = jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, chain, 1), (state, label_sum)
+        )
     arguments = {**sizes._asdict(), "prior": prior}
     votes = _votes(data, n_items=sizes.n_items, n_classes=sizes.n_classes)
 

@@ -267,8 +267,8 @@ def _convergence_problems(post: Container, table: pd.DataFrame, watched: xr.Data
         )
     if table["rhat"].max() > APART_RHAT and "label_posterior" in group_names(post):
         variables = [values.to_numpy() for values in watched.data_vars.values()]
-        found = unweighed_modes(variables, group_of(post, "label_posterior"))
-        problems += [found] if found else []
+        apart = unweighed_modes(variables, group_of(post, "label_posterior"))
+        problems += [apart] if apart else []
     least = LEAST_ESS_PER_CHAIN * n_chains
     ess = table[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False).fillna(0.0)
     if (ess < least).any():

@@ -11,9 +11,8 @@ The next sweep reads the classes and, in models that hide more than classes, the
 never the density. A warm chain can therefore go on after data of known items have arrived.
 
 `sweep` is the pure function of one step; `Gibbs` makes it a kernel that `numpyro.infer.MCMC` can
-drive. By default, chains run one after another inside one compiled program, since XLA is slow on
-CPUs at the scatter-adds of several chains at once (1,000,000 labels, four chains: 28 ms against
-130 ms).
+drive. Chains are not vectorised by default, since XLA is slow on CPUs at the scatter-adds of
+several chains at once (1,000,000 labels, four chains: 28 ms one after another against 130 ms).
 
 The conditionals of a model of this package are those of the module of the same name in
 `bayescrowd.posterior.conditionals`; those of a user's model are its own `CONDITIONALS`.

@@ -36,9 +36,9 @@ from bayescrowd.posterior.modes import (
 
 __all__ = ["ModeSearch", "extension_of"]
 
-MOST_WORK = 1_000_000_000
-"""Work of a chain's sweeps (`sweep_work`) at which Gibbs sampling gives up: four chains take 40 to
-90 seconds of one core, measured while other work kept the caches busy."""
+MOST_WORK = 2_000_000_000
+"""Work of a chain's sweeps (`sweep_work`) at which Gibbs sampling gives up: four chains take 80 to
+180 CPU seconds, measured while other work kept the caches busy, and half as long on two cores."""
 
 LEAST_DRAWS = 400
 """Kept draws per chain below which even independent ones can miss R-hat 1.01 among many entries."""

@@ -100,7 +100,7 @@ def sample_posterior(
             the chains agree and know every quantity well enough (R-hat at most 1.01 and 100
             effective draws per chain, as `diagnose` asks); of many draws, evenly spaced ones are
             kept. By default, that is done for Gibbs sampling of crowds with at least two chains
-            and 400 draws, until the sweeps have taken about a minute on one core by the numbers of
+            and 400 draws, until the sweeps have taken about a minute on two cores by the numbers of
             labels and parameters (`bayescrowd.posterior.cost.sweep_work`).
             `most_draws=draws` makes exactly `draws` draws. Only draws decide when to stop, never
             the clock.
@@ -117,10 +117,10 @@ def sample_posterior(
             start from the votes all begin in the mode in which the crowd is mostly right, so they
             cannot reveal other modes; 'random' starts can. NUTS and SVI start at the prior means.
         batch_size: number of tasks in each step of 'svi'.
-        chain_method: how chains of 'gibbs' and 'nuts' advance: 'sequential' (the default: on one
-            device it is the quickest for both), 'vectorized', or 'parallel' on several devices; see
-            `bayescrowd.posterior.chain_method`. The fits of 'svi' are always made one after
-            another.
+        chain_method: how chains of 'gibbs' and 'nuts' advance: in 'threads' that share the cores
+            (the default of 'gibbs'), 'sequential' (that of 'nuts'), 'vectorized', or 'parallel' on
+            several devices; see `bayescrowd.posterior.chain_method`. The fits of 'svi' are always
+            made one after another.
         target_accept: acceptance rate that 'nuts' adapts its step size to, by default 0.8. A rate
             nearer to 1 takes smaller steps and avoids divergences.
         log_likelihood: whether to keep the log-likelihood of each task and draw, which `compare`
@@ -215,7 +215,7 @@ def sample_posterior(
         method,
         n_warmup=n_warmup,
         batch_size=batch_size,
-        chain_method=chain_method or "sequential",
+        chain_method=chain_method or ("threads" if method == "gibbs" else "sequential"),
         target_accept=target_accept or nuts.TARGET_ACCEPT,
         progress=progress,
     )

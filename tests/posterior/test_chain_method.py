@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -27,13 +28,15 @@ for method in ("gibbs", "nuts"):
 """
 
 
-@pytest.mark.parametrize("method", ["gibbs", "nuts"])
+@pytest.mark.parametrize(
+    ("method", "other"), [("gibbs", "vectorized"), ("gibbs", "threads"), ("nuts", "vectorized")]
+)
 @pytest.mark.filterwarnings("ignore:the crowd is hardly", "ignore:label switching")
-def test_vectorized_chains_are_those_that_run_one_after_another(method):
+def test_chains_together_are_those_that_run_one_after_another(method, other):
     ann = bc.simulate.crowd(20, 4, accuracy=0.9, seed=0).annotations
     first, second = (
         bc.sample_posterior("one_coin", ann, method, chain_method=chains, **OPTIONS)
-        for chains in ("sequential", "vectorized")
+        for chains in ("sequential", other)
     )
     accuracy = [group_of(post, "posterior")["accuracy"].to_numpy() for post in (first, second)]
     if method == "gibbs":
@@ -51,3 +54,17 @@ def test_vectorized_chains_are_those_that_run_one_after_another(method):
 def test_parallel_chains_are_those_that_run_one_after_another():
     # In a process of its own: the number of devices is fixed when JAX is first used.
     subprocess.run([sys.executable, "-W", "ignore", "-c", PARALLEL], check=True)
+
+
+@pytest.mark.filterwarnings("ignore:the crowd is hardly", "ignore:label switching")
+def test_draws_do_not_depend_on_the_number_of_threads(monkeypatch):
+    ann = bc.simulate.crowd(20, 4, accuracy=0.9, seed=0).annotations
+    found = []
+    for n_threads in (1, 3):
+        monkeypatch.setattr(
+            "bayescrowd.posterior.chains.threads_of_chains",
+            lambda n_chains, n_threads=n_threads: ThreadPoolExecutor(n_threads),
+        )
+        post = bc.sample_posterior("one_coin", ann, **(OPTIONS | {"chains": 3}))
+        found.append(group_of(post, "posterior")["accuracy"].to_numpy())
+    np.testing.assert_array_equal(*found)

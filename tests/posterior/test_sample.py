@@ -221,7 +221,7 @@ def test_spammers_are_reported(awkward):
 
 def test_ctrl_c_returns_the_draws_so_far(awkward, monkeypatch):
     calls = 0
-    advance = chains._advance
+    advance = chains._advance_chains
 
     def interrupted(*arguments, **options):
         nonlocal calls
@@ -231,7 +231,7 @@ def test_ctrl_c_returns_the_draws_so_far(awkward, monkeypatch):
             raise KeyboardInterrupt
         return advance(*arguments, **options)
 
-    monkeypatch.setattr(chains, "_advance", interrupted)
+    monkeypatch.setattr(chains, "_advance_chains", interrupted)
     monkeypatch.setattr(chains, "BLOCK_SECONDS", 1e9)
     with pytest.warns(UserWarning, match="interrupted after 100 of 1000 draws"):
         part = again(awkward)
@@ -243,7 +243,7 @@ def test_ctrl_c_before_the_first_draw_is_passed_on(awkward, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(chains, "_advance", interrupted)
+    monkeypatch.setattr(chains, "_advance_chains", interrupted)
     with pytest.raises(KeyboardInterrupt):
         again(awkward)
 
@@ -268,7 +268,7 @@ BAD = [
     ({"prior": dawid_skene.Prior(accuracy=1.5)}, ValueError, "prior.accuracy=1.5: expected"),
     ({"target_accept": 0.9}, ValueError, "target_accept is for 'nuts', which adapts a step size"),
     ({"target_accept": 1.0, "method": "nuts"}, ValueError, "target_accept=1.0: expected"),
-    ({"chain_method": "threads"}, ValueError, "chain_method='threads': expected one of seq"),
+    ({"chain_method": "queues"}, ValueError, "chain_method='queues': expected one of seq"),
     ({"chain_method": "parallel"}, ValueError, "deals 4 chains evenly to several devices, and JAX"),
     ({"chain_method": "vectorized", "method": "svi"}, ValueError, "'svi' makes one fit after"),
     ({"n_predictive": -1}, ValueError, "n_predictive=-1: expected at least 0"),
