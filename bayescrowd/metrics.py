@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
+from bayescrowd.agreement.measures import fleiss_kappa, krippendorff_alpha, percent_agreement
 from bayescrowd.checks.parameters import Count, OpenFraction, validate_arguments
 from bayescrowd.data.predictions import ScoredTasks, match_prediction, match_probas
 from bayescrowd.data.truth import Truth, known_labels

@@ -27,7 +27,7 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SUBMODULES = ("simulate", "metrics", "datasets", "plots")
+SUBMODULES = ("simulate", "metrics", "agreement", "datasets", "plots")
 
 
 class Strange:
