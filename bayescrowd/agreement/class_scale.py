@@ -58,8 +58,8 @@ def class_scale(classes: pd.Index, metric: Metric, order: Sequence[Any] | None) 
     ranking, numbers = np.arange(len(classes)), np.zeros(len(classes))
     if order is not None and metric != "ordinal":
         raise ValueError(
-            f"an order of the classes is given, but {argument('metric')}{metric} does not use it; "
-            "expected ordinal"
+            f"an order of the classes is given, but {_named(metric)} does not use it; expected "
+            "ordinal"
         )
     if metric == "ordinal":
         ranking = _ranking(classes, order)
@@ -68,7 +68,7 @@ def class_scale(classes: pd.Index, metric: Metric, order: Sequence[Any] | None) 
         if found is None:
             bad = next(value for value in classes if _number(value) is None)
             raise ValueError(
-                f"{argument('metric')}interval: the class {quote(bad)} is not a number; expected "
+                f"{_named(metric)}: the class {quote(bad)} is not a number; expected "
                 "classes that are numbers, or nominal or ordinal"
             )
         low, high = found.min(initial=np.inf), found.max(initial=-np.inf)
@@ -92,11 +92,17 @@ def _ranking(classes: pd.Index, order: Sequence[Any] | None) -> Int[np.ndarray, 
     numbers = _numbers(classes)
     if numbers is None:
         raise ValueError(
-            f"{argument('metric')}ordinal: the classes {comma_list(classes)} are in alphabetical "
-            "order, which may not be their rank; expected numbers, or the classes from the lowest "
-            f"to the highest in {argument('order', '--classes')}"
+            f"{_named('ordinal')}: the classes {comma_list(classes)} are in alphabetical order, "
+            "which may not be their rank; expected numbers, or the classes from the lowest to the "
+            f"highest in {argument('order', '--classes')}"
         )
     return np.argsort(numbers, kind="stable")
+
+
+def _named(metric: Metric) -> str:
+    """The argument or option that chose the metric, as the user wrote it."""
+    name = argument("metric")
+    return f"{name}{metric}" if name.endswith("=") else f"{name} {metric}"
 
 
 def _numbers(classes: pd.Index) -> Float[np.ndarray, " cls"] | None:

@@ -117,14 +117,9 @@ def pair_table(data: Any, *, most: Count | None = MOST_IN_MATRIX) -> pd.DataFram
     ids = annotations.workers.take(workers)
     names: tuple[PairMeasure, ...]
     names = ("percent_agreement", "cohen_kappa", "gwet_ac1", "krippendorff_alpha")
-    return pd.DataFrame(
-        {
-            "worker": ids.take(first),
-            "other": ids.take(second),
-            "n_shared": compared.n_shared[first, second],
-            **{name: compared.measure(name)[first, second] for name in names},
-        }
-    )
+    pairs = pd.DataFrame({"worker": ids.take(first), "other": ids.take(second)})
+    pairs["n_shared"] = compared.n_shared[first, second]
+    return pairs.assign(**{name: compared.measure(name)[first, second] for name in names})
 
 
 class _Compared(NamedTuple):

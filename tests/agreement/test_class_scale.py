@@ -72,7 +72,7 @@ def test_classes_that_do_not_fit(classes: list[Any], metric: Any, order: Any, me
 
 
 def test_messages_name_options_on_the_command_line() -> None:
-    with options_in_messages(), pytest.raises(ValueError, match=r"--metric.*--classes"):
+    with options_in_messages(), pytest.raises(ValueError, match=r"^--metric ordinal: .*--classes$"):
         scale(["bad", "good"], "ordinal")
 
 
