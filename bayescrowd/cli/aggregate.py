@@ -23,7 +23,6 @@ from bayescrowd.cli.arguments import (
     Commands,
     add_reading_options,
     check_outputs,
-    comma_separated,
     make_estimator,
     method_name,
     natural_number,
@@ -32,6 +31,7 @@ from bayescrowd.cli.arguments import (
 )
 from bayescrowd.cli.known_labels import (
     GoldAndTruth,
+    add_column_options,
     read_gold_and_truth,
     without_truth_warnings,
 )
@@ -121,14 +121,7 @@ def add_to(commands: Commands) -> None:
         "the majority vote, macro-F1, log loss, Brier score and expected calibration error are "
         "printed; tasks that are also in --gold are not scored",
     )
-    for name in ("gold", "truth"):
-        known.add_argument(
-            f"--{name}-columns",
-            type=_two_names,
-            metavar="TASK,LABEL",
-            default=(None, None),
-            help=f"columns of the {name} file, if their names are not recognised",
-        )
+    add_column_options(known)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", metavar="FILE", help="write a table with one row per task; - prints it"
@@ -390,10 +383,3 @@ def _first_tasks(tasks: pd.DataFrame) -> str:
         f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
         f"{align(rows, left=(0, 1))}"
     )
-
-
-def _two_names(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]

@@ -8,13 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from bayescrowd.cli.arguments import comma_separated
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.data.annotations import Annotations
     from bayescrowd.io.reading import KnownLabels
 
-__all__ = ["GoldAndTruth", "read_gold_and_truth", "read_known", "without_truth_warnings"]
+__all__ = [
+    "GoldAndTruth",
+    "add_column_options",
+    "read_gold_and_truth",
+    "read_known",
+    "two_names",
+    "without_truth_warnings",
+]
 
 
 class GoldAndTruth(NamedTuple):
@@ -38,6 +47,26 @@ class GoldAndTruth(NamedTuple):
     def n_used(self) -> int:
         """Number of gold labels that the fit can use: those of a class that somebody chose."""
         return 0 if self.gold is None else len(self.gold.labels) - self.gold.n_unchosen
+
+
+def add_column_options(group: argparse._ActionsContainer) -> None:
+    """Declare `--gold-columns` and `--truth-columns`."""
+    for name in ("gold", "truth"):
+        group.add_argument(
+            f"--{name}-columns",
+            type=two_names,
+            metavar="TASK,LABEL",
+            default=(None, None),
+            help=f"columns of the {name} file, if their names are not recognised",
+        )
+
+
+def two_names(text: str) -> tuple[str, str]:
+    """Argument type: the columns of a task and its label."""
+    names = comma_separated(text)
+    if len(names) != 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
+    return names[0], names[1]
 
 
 def read_gold_and_truth(args: argparse.Namespace, annotations: Annotations) -> GoldAndTruth:

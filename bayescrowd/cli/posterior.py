@@ -15,11 +15,11 @@ from bayescrowd.cli.arguments import (
     Commands,
     add_reading_options,
     check_outputs,
-    comma_separated,
     read_labels,
 )
 from bayescrowd.cli.known_labels import (
     GoldAndTruth,
+    add_column_options,
     read_gold_and_truth,
     without_truth_warnings,
 )
@@ -115,14 +115,7 @@ def add_to(commands: Commands) -> None:
         metavar="FILE",
         help="true labels, used for scoring only; tasks that are also in --gold are not scored",
     )
-    for name in ("gold", "truth"):
-        known.add_argument(
-            f"--{name}-columns",
-            type=_two_names,
-            metavar="TASK,LABEL",
-            default=(None, None),
-            help=f"columns of the {name} file, if their names are not recognised",
-        )
+    add_column_options(known)
     output = parser.add_argument_group("output")
     output.add_argument("--out", metavar="FILE", help="write all draws to a NetCDF file (.nc)")
     output.add_argument(
@@ -415,10 +408,3 @@ def _task_lines(tasks: pd.DataFrame) -> str:
     if len(doubtful) > N_SHOWN:
         rows.append([f"... and {len(doubtful) - N_SHOWN:,} more", "", "", ""])
     return f"{title}, the least sure first\n{align(rows, left=(0, 1))}"
-
-
-def _two_names(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]
