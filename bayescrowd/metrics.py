@@ -25,7 +25,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.agreement.measures import fleiss_kappa, krippendorff_alpha, percent_agreement
+from bayescrowd.agreement.measures import (
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    percent_agreement,
+)
 from bayescrowd.checks.parameters import Count, Fraction, OpenFraction, validate_arguments
 from bayescrowd.data.predictions import ScoredTasks, match_prediction, match_probas
 from bayescrowd.data.truth import Truth, known_labels
@@ -38,6 +43,7 @@ __all__ = [
     "error_rate",
     "expected_calibration_error",
     "fleiss_kappa",
+    "gwet_ac1",
     "krippendorff_alpha",
     "log_loss",
     "macro_f1",
