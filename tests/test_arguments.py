@@ -27,7 +27,7 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SUBMODULES = ("simulate", "metrics", "datasets", "plots")
+SUBMODULES = ("simulate", "metrics", "agreement", "datasets", "plots")
 
 
 class Strange:
@@ -251,6 +251,7 @@ def examples() -> dict[str, Any]:
     judgements = judgements_and_target()
     return {
         "n_tasks": 12,
+        "share": 0.5,
         "n_workers": 6,
         "alpha": 0.5,
         "data": crowd.annotations,

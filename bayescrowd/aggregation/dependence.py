@@ -44,10 +44,10 @@ from bayescrowd.aggregation.rater_pairs import (
     PairTable,
     cluster_raters,
     label_habits,
-    observed_agreement,
     pair_raters,
 )
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
+from bayescrowd.agreement.pairs import MOST_IN_MATRIX, pairwise_agreement
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.vocabulary import plain
 
@@ -58,9 +58,6 @@ FLATTENED = 0.01
 
 WEIGHT_OF_ANSWER, WEIGHT_OF_LABELS = 0.5, 1.5
 """Weights of l and of c in the tempered posterior, as measured on public panels."""
-
-MOST_IN_MATRIX = 2_000
-"""Most raters for which the whole matrix of agreement is offered."""
 
 MOST_NAMED = 3
 """Most clusters, and most raters of a cluster, that the summary names."""
@@ -112,7 +109,7 @@ class Dependence:
                 f"a matrix of {ann.n_workers:,} raters is too large; expected at most "
                 f"{MOST_IN_MATRIX:,}. `pairs` has those with the most labels"
             )
-        return pd.DataFrame(observed_agreement(ann), index=ann.workers, columns=ann.workers)
+        return pairwise_agreement(ann)
 
     @property
     def summary(self) -> str:

@@ -32,7 +32,7 @@ from bayescrowd.aggregation.task_sample import fingerprints, sampled_tasks
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.data.annotations import Annotations
 
-__all__ = ["PairTable", "cluster_raters", "label_habits", "observed_agreement", "pair_raters"]
+__all__ = ["PairTable", "cluster_raters", "label_habits", "pair_raters"]
 
 MOST_RATERS = 200
 """At most this many raters are paired: those with the most labels."""
@@ -164,23 +164,6 @@ def label_habits(ann: Annotations) -> Float[np.ndarray, "worker cls"]:
     counts = counts.reshape(ann.n_workers, ann.n_classes)
     crowd = counts.sum(axis=0) / max(ann.n_labels, 1)
     return (counts + PSEUDO_LABELS * crowd) / (counts.sum(axis=1, keepdims=True) + PSEUDO_LABELS)
-
-
-def observed_agreement(ann: Annotations) -> Float[np.ndarray, "worker worker"]:
-    """Equation 1 for all raters on all tasks, NaN without shared tasks."""
-    answer = ann.task_codes.astype(np.int64) * ann.n_classes + ann.label_codes
-    answers, row = np.unique(answer, return_inverse=True)
-    ones = np.ones(ann.n_labels)
-    given = scipy.sparse.csr_matrix(
-        (ones, (ann.task_codes, ann.worker_codes)), shape=(ann.n_tasks, ann.n_workers)
-    )
-    same = scipy.sparse.csr_matrix(
-        (ones, (row, ann.worker_codes)), shape=(len(answers), ann.n_workers)
-    )
-    with np.errstate(invalid="ignore"):
-        agreement = _gram(same, same) / _gram(given, given)
-    np.fill_diagonal(agreement, np.where(ann.labels_per_worker > 0, 1.0, np.nan))
-    return agreement
 
 
 def _most_active(ann: Annotations) -> Int[np.ndarray, " rater"]:

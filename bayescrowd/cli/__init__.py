@@ -1,10 +1,13 @@
 """The command line: arguments, files, exit codes; no statistics.
 
-* `demo`, `aggregate`, `panel`, `posterior`, `compare`, `workers`, `bench`, `multiselect`, `budget`,
-  `reproduce` and `datasets`: the commands, one module each.
+* `demo`, `aggregate`, `panel`, `posterior`, `compare`, `workers`, `agreement`, `bench`,
+  `multiselect`, `budget`, `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
+* `known_labels`: files of true labels, for the fit or for scoring.
+* `aggregate_text`: scores and workers in the summary of `aggregate`.
+* `agreement_text`: measures of agreement as text and for JSON.
 * `panel_text`, `panel_json`: the report of `panel` as text and as a document.
 * `budget_runs`: policies, options and runs of `budget`.
 * `sampling`: models, options and files of the commands that sample posteriors.
@@ -36,6 +39,7 @@ from typing import TextIO
 from bayescrowd._version import __version__
 from bayescrowd.cli import (
     aggregate,
+    agreement,
     bench,
     budget,
     compare,
@@ -58,6 +62,7 @@ _COMMANDS = (
     posterior,
     compare,
     workers,
+    agreement,
     bench,
     multiselect,
     budget,

@@ -10,18 +10,30 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
+from bayescrowd.cli.aggregate_text import ScoresBesideVote, score_beside_vote, worker_lines
+from bayescrowd.cli.agreement_text import (
+    agreement_document,
+    agreement_line,
+    votes_document,
+    votes_line,
+)
 from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
     METHODS,
     Commands,
     add_reading_options,
     check_outputs,
-    comma_separated,
     make_estimator,
     method_name,
     natural_number,
     positive_number,
     read_labels,
+)
+from bayescrowd.cli.known_labels import (
+    GoldAndTruth,
+    add_column_options,
+    read_gold_and_truth,
+    without_truth_warnings,
 )
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
@@ -31,8 +43,6 @@ if TYPE_CHECKING:
 
     from bayescrowd.aggregation.protocol import Aggregator
     from bayescrowd.data.annotations import Annotations
-    from bayescrowd.io.reading import KnownLabels
-    from bayescrowd.metrics import Scores
 
 __all__ = ["add_to"]
 
@@ -59,11 +69,14 @@ input:
   nobody chose counts as wrong (--truth) or is not used (--gold), unless --classes names the class.
 
 output:
-  A summary is printed. The results go where --out and --workers say, in the format of the
+  A summary is printed, with the agreement of the workers ('bayescrowd agreement' says more) and,
+  where the method knows it, the number of independent votes that a task's labels amount to; '-'
+  stands for what is not defined. The results go where --out and --workers say, in the format of the
   extension: .csv, .tsv, .jsonl (each also with .gz) or .parquet. '--out -' prints the table as
   CSV and sends the summary to standard error; --json prints one JSON document with both tables and
-  no summary. In CSV and TSV, text that a spreadsheet would run as a formula has an apostrophe in
-  front ('=x for =x), which is taken off on reading; --raw-cells does neither.
+  no summary. --plot draws a picture of the fit: .png, .pdf or .svg. In CSV and TSV, text that a
+  spreadsheet would run as a formula has an apostrophe in front ('=x for =x), which is taken off on
+  reading; --raw-cells does neither.
 
   per task:    task, label, probability (of that label), entropy (of the task's class
                probabilities, in nats), n_votes (judgements of the task)
@@ -104,23 +117,22 @@ def add_to(commands: Commands) -> None:
     known.add_argument(
         "--truth",
         metavar="FILE",
-        help="true labels, used for scoring only: accuracy, macro-F1, Brier score and expected "
-        "calibration error are printed; tasks that are also in --gold are not scored",
+        help="true labels, used for scoring only: accuracy with its interval and beside that of "
+        "the majority vote, macro-F1, log loss, Brier score and expected calibration error are "
+        "printed; tasks that are also in --gold are not scored",
     )
-    for name in ("gold", "truth"):
-        known.add_argument(
-            f"--{name}-columns",
-            type=_two_names,
-            metavar="TASK,LABEL",
-            default=(None, None),
-            help=f"columns of the {name} file, if their names are not recognised",
-        )
+    add_column_options(known)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", metavar="FILE", help="write a table with one row per task; - prints it"
     )
     output.add_argument(
         "--workers", metavar="FILE", help="write a table with one row per worker; - prints it"
+    )
+    output.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the workers, how sure the labels are, and with --truth how often they are right",
     )
     output.add_argument(
         "--probabilities",
@@ -155,11 +167,9 @@ class _Outcome(NamedTuple):
     annotations: Annotations
     estimator: Aggregator
     seconds: float
-    gold: KnownLabels | None
-    truth: KnownLabels | None
-    scores: Scores | None
-    n_unscored: int
-    """Number of tasks in the truth that are not scored, since the fit was given their label."""
+    known: GoldAndTruth
+    scores: ScoresBesideVote | None
+    agreement: pd.DataFrame
     tasks: pd.DataFrame
     workers: pd.DataFrame
 
@@ -168,7 +178,7 @@ def _run(args: argparse.Namespace) -> int:
     _check_files(args)
     estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
     outcome = _aggregate(args, estimator)
-    _write_tables(outcome, args)
+    _write(outcome, args)
     if args.json:
         print(json.dumps(_document(outcome), indent=2, ensure_ascii=False, default=str))
     else:
@@ -178,47 +188,28 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
+    from bayescrowd.agreement import agreement_table
     from bayescrowd.cli.progress import iterations, stage
-    from bayescrowd.io.reading import read_known_labels
-    from bayescrowd.metrics import score_table
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        known: dict[str, KnownLabels | None] = {"gold": None, "truth": None}
-        for name in known:
-            if path := getattr(args, name):
-                task, label = getattr(args, f"{name}_columns")
-                known[name] = read_known_labels(
-                    path,
-                    annotations,
-                    task=task,
-                    label=label,
-                    name=name,
-                    raw_cells=args.raw_cells,
-                )
-    gold, truth = (None if found is None else found.labels for found in known.values())
-    n_unscored = 0
-    if gold is not None and truth is not None:
-        n_unscored = int(truth.index.isin(gold.index).sum())
-        truth = truth[~truth.index.isin(gold.index)]
-        if truth.empty:
-            raise ValueError(
-                f"{args.truth}: every task in it is also in the gold file; nothing is left to score"
-            )
+        known = read_gold_and_truth(args, annotations)
     start = time.perf_counter()
     with iterations(args.method):
-        estimator.fit(annotations, gold)
+        estimator.fit(annotations, known.gold_labels)
     seconds = time.perf_counter() - start
+    scores = None
+    if known.scored is not None:
+        scores = score_beside_vote(estimator.probas_, known.scored, annotations)
     return _Outcome(
         source="standard input" if args.labels == "-" else args.labels,
         method=args.method,
         annotations=annotations,
         estimator=estimator,
         seconds=seconds,
-        gold=known["gold"],
-        truth=known["truth"],
-        scores=None if truth is None else score_table(estimator.probas_, truth),
-        n_unscored=n_unscored,
+        known=known,
+        scores=scores,
+        agreement=agreement_table(annotations),
         tasks=_task_table(estimator, annotations, every_class=args.probabilities),
         workers=estimator.worker_quality_.reset_index(),
     )
@@ -231,7 +222,7 @@ def _check_files(args: argparse.Namespace) -> None:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
         raise ValueError("only one of --out -, --workers - and --json can print")
-    check_outputs(inputs=inputs, tables=outputs, overwrite=args.force)
+    check_outputs(inputs=inputs, tables=outputs, pictures=[args.plot], overwrite=args.force)
 
 
 def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
@@ -254,9 +245,9 @@ def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -
     return table
 
 
-def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
+def _write(outcome: _Outcome, args: argparse.Namespace) -> None:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.io.writing import csv_text, write_table
+    from bayescrowd.io.writing import csv_text, write_picture, write_table
 
     for path, table in ((args.out, outcome.tasks), (args.workers, outcome.workers)):
         if path == "-":
@@ -264,11 +255,21 @@ def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
         elif path is not None:
             with stage(f"writing {path}"):
                 write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
+    if args.plot is not None:
+        from matplotlib.figure import Figure
+
+        from bayescrowd.plots.overview import aggregation_overview
+
+        with stage(f"drawing {args.plot}"), without_truth_warnings():
+            figure = Figure(figsize=(15, 4.8), dpi=110, layout="constrained")
+            aggregation_overview(outcome.estimator, truth=outcome.known.scored, fig=figure)
+            write_picture(figure, args.plot, overwrite=args.force)
 
 
 def _document(outcome: _Outcome) -> dict[str, Any]:
     """Everything that was found, for machines."""
-    ann, estimator = outcome.annotations, outcome.estimator
+    ann, estimator, known = outcome.annotations, outcome.estimator, outcome.known
+    dependence = getattr(estimator, "dependence_", None)
     return {
         "bayescrowd": __version__,
         "method": outcome.method,
@@ -279,9 +280,9 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "n_workers": ann.n_workers,
             "n_classes": ann.n_classes,
             "n_dropped": ann.n_dropped,
-            "n_gold": _n_used(outcome.gold),
-            "gold": None if outcome.gold is None else outcome.gold.counts(),
-            "truth": None if outcome.truth is None else outcome.truth.counts(),
+            "n_gold": known.n_used,
+            "gold": None if known.gold is None else known.gold.counts(),
+            "truth": None if known.truth is None else known.truth.counts(),
         },
         "fit": {
             "converged": bool(estimator.converged_),
@@ -291,15 +292,13 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "seconds": outcome.seconds,
             "why": getattr(estimator, "why_", None),
         },
-        "scores": None if outcome.scores is None else outcome.scores._asdict(),
+        "agreement": agreement_document(outcome.agreement),
+        "effective_votes": None if dependence is None else votes_document(dependence),
+        "scores": None if outcome.scores is None else outcome.scores.document(),
         "classes": _records(estimator.priors_.rename_axis("class").reset_index()),
         "tasks": _records(outcome.tasks),
         "workers": _records(outcome.workers),
     }
-
-
-def _n_used(gold: KnownLabels | None) -> int:
-    return 0 if gold is None else len(gold.labels) - gold.n_unchosen
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -309,8 +308,8 @@ def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
 def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
     paragraphs = [_input_lines(outcome), _fit_lines(outcome)]
     if outcome.scores is not None:
-        paragraphs.append(_score_lines(outcome, args.truth))
-    paragraphs.append(_worker_lines(outcome.workers))
+        paragraphs.append(outcome.scores.lines(args.truth, outcome.known.n_unscored))
+    paragraphs.append(worker_lines(outcome.workers))
     if args.out is None:
         paragraphs.append(_first_tasks(outcome.tasks))
     written = [
@@ -321,6 +320,8 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
         )
         if path not in (None, "-")
     ]
+    if args.plot is not None:
+        written.append(f"{args.plot}: picture written")
     if written:
         paragraphs.append("\n".join(written))
     return "\n\n".join(paragraphs)
@@ -337,6 +338,7 @@ def _input_lines(outcome: _Outcome) -> str:
         lines.append(f"  {quantity(ann.n_dropped, 'row')} without a label left out")
     if empty := int((ann.labels_per_task == 0).sum()):
         lines.append(f"  {quantity(empty, 'task')} without any label")
+    lines.append(f"  {agreement_line(outcome.agreement)}")
     return "\n".join(lines)
 
 
@@ -348,12 +350,14 @@ def _fit_lines(outcome: _Outcome) -> str:
         course = f"{state} after {quantity(estimator.n_iter_, 'iteration')}, "
     fit = f"log-likelihood {estimator.log_likelihood_:,.1f} nats, {outcome.seconds:.2f} s"
     lines = [f"{outcome.method}: {course}{fit}"]
-    if n_gold := _n_used(outcome.gold):
+    if n_gold := outcome.known.n_used:
         lines.append(f"  {quantity(n_gold, 'task')} held to the known label (gold)")
     if estimator.n_ties_:
         lines.append(f"  {quantity(estimator.n_ties_, 'tie')} broken by the seed")
     if why := getattr(estimator, "why_", None):
         lines += textwrap.wrap(why, 96, initial_indent="  ", subsequent_indent="  ")
+    if (dependence := getattr(estimator, "dependence_", None)) is not None:
+        lines.append(f"  {votes_line(dependence)}")
     sure = int((tasks["probability"] >= 0.95).sum())
     lines.append(f"  {sure:,} of {quantity(len(tasks), 'label')} at least 95% sure")
     shares = tasks["label"].value_counts(normalize=True)
@@ -361,58 +365,6 @@ def _fit_lines(outcome: _Outcome) -> str:
     more = f", ... ({len(estimator.classes_):,} classes)" if len(estimator.classes_) > 8 else ""
     lines.append(f"  shares of the labels: {', '.join(listed)}{more}")
     return "\n".join(lines)
-
-
-def _score_lines(outcome: _Outcome, truth: str) -> str:
-    scores = outcome.scores
-    assert scores is not None  # asked for only with a truth
-    left_out = f"; {outcome.n_unscored:,} more are gold" if outcome.n_unscored else ""
-    rows = [
-        ("accuracy", scores.accuracy),
-        ("macro-F1", scores.macro_f1),
-        ("Brier score", scores.brier),
-        ("expected calibration error", scores.ece),
-    ]
-    lines = [f"scored on {quantity(scores.n, 'task')} of {truth}{left_out}"]
-    return "\n".join([*lines, *(f"  {name:<26}  {value:.4f}" for name, value in rows)])
-
-
-def _worker_lines(workers: pd.DataFrame) -> str:
-    """The best and the worst workers, and how many are flagged."""
-    ranked = workers.sort_values("accuracy", ascending=False, kind="stable")
-    header = ["worker", "accuracy", "information", "labels", "flag"]
-    if "lower" in workers:
-        header.insert(2, "90% interval")
-    rows = [header]
-    if len(ranked) > 6:
-        best, worst = _worker_rows(ranked.head(3)), _worker_rows(ranked.tail(3))
-        rows += [*best, ["..."] + [""] * (len(header) - 1), *worst]
-    else:
-        rows += _worker_rows(ranked)
-    flags = workers["flag"].value_counts()
-    flagged = [
-        quantity(int(flags.get(flag, 0)), flag, plural)
-        for flag, plural in (("spammer", None), ("adversary", "adversaries"))
-    ]
-    return (
-        "workers by estimated accuracy (information in nats)\n"
-        f"{align(rows, left=(0, len(header) - 1))}\n"
-        f"  flagged: {' and '.join(flagged)} among {quantity(len(workers), 'worker')}"
-    )
-
-
-def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
-    return [
-        [
-            shorten(row.worker, 32),
-            f"{row.accuracy:.3f}",
-            *([f"{row.lower:.3f} to {row.upper:.3f}"] if "lower" in workers else []),
-            f"{row.information:.3f}",
-            f"{row.n_labels:,}",
-            str(row.flag),
-        ]
-        for row in workers.itertuples(index=False)
-    ]
 
 
 def _first_tasks(tasks: pd.DataFrame) -> str:
@@ -431,10 +383,3 @@ def _first_tasks(tasks: pd.DataFrame) -> str:
         f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
         f"{align(rows, left=(0, 1))}"
     )
-
-
-def _two_names(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]

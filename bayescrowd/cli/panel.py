@@ -16,6 +16,7 @@ from bayescrowd.cli.arguments import (
     natural_number,
     positive_number,
 )
+from bayescrowd.cli.known_labels import two_names
 from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def add_to(commands: Commands) -> None:
     gold.add_argument("--gold", metavar="FILE", help="true labels of some tasks")
     gold.add_argument(
         "--gold-columns",
-        type=_two_names,
+        type=two_names,
         metavar="TASK,LABEL",
         default=(None, None),
         help="columns of the gold file, if their names are not recognised",
@@ -400,13 +401,6 @@ def _written(
 
 def _source(args: argparse.Namespace) -> str:
     return "standard input" if args.verdicts == "-" else str(args.verdicts)
-
-
-def _two_names(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]
 
 
 def _two_endings(text: str) -> tuple[str, str]:

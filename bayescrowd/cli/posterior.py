@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +15,13 @@ from bayescrowd.cli.arguments import (
     Commands,
     add_reading_options,
     check_outputs,
-    comma_separated,
     read_labels,
+)
+from bayescrowd.cli.known_labels import (
+    GoldAndTruth,
+    add_column_options,
+    read_gold_and_truth,
+    without_truth_warnings,
 )
 from bayescrowd.cli.sampling import (
     add_sampling_options,
@@ -35,7 +39,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.data.annotations import Annotations
-    from bayescrowd.io.reading import KnownLabels
     from bayescrowd.metrics import Scores
     from bayescrowd.posterior.diagnostics import Diagnosis
 
@@ -75,6 +78,7 @@ exit codes:
 
 examples:
   bayescrowd posterior labels.csv
+  bayescrowd posterior labels.csv --gold known.csv --truth truth.csv
   bayescrowd posterior labels.csv --model hierarchical_dawid_skene --out fit.nc
   bayescrowd posterior labels.csv --labels labelled.csv --workers workers.csv --plot fit.png"""
 
@@ -105,14 +109,13 @@ def add_to(commands: Commands) -> None:
     )
     add_sampling_options(parser, draws=1000)
     known = parser.add_argument_group("known labels (a table with a task and a label per row)")
-    known.add_argument("--truth", metavar="FILE", help="true labels, used for scoring only")
+    known.add_argument("--gold", metavar="FILE", help="true labels to which the draws are held")
     known.add_argument(
-        "--truth-columns",
-        type=_two_names,
-        metavar="TASK,LABEL",
-        default=(None, None),
-        help="columns of the truth file, if their names are not recognised",
+        "--truth",
+        metavar="FILE",
+        help="true labels, used for scoring only; tasks that are also in --gold are not scored",
     )
+    add_column_options(known)
     output = parser.add_argument_group("output")
     output.add_argument("--out", metavar="FILE", help="write all draws to a NetCDF file (.nc)")
     output.add_argument(
@@ -148,7 +151,7 @@ class _Outcome(NamedTuple):
     post: Any
     seconds: float
     diagnosis: Diagnosis
-    known: KnownLabels | None
+    known: GoldAndTruth
     scores: Scores | None
     probas: pd.DataFrame
     tasks: pd.DataFrame
@@ -169,7 +172,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check_arguments(args: argparse.Namespace) -> None:
     """Raise before any work is done if the arguments contradict each other."""
-    if [args.labels, args.truth].count("-") > 1:
+    if [args.labels, args.gold, args.truth].count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
     if [args.labels_out, args.workers].count("-") + args.json > 1:
         raise ValueError("only one of --labels -, --workers - and --json can print")
@@ -179,7 +182,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
             "table of the labels"
         )
     check_outputs(
-        inputs=[args.labels, args.truth],
+        inputs=[args.labels, args.gold, args.truth],
         tables=[args.labels_out, args.workers],
         pictures=[args.plot],
         containers=[args.out],
@@ -189,7 +192,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 def _sample(args: argparse.Namespace) -> _Outcome:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.io.reading import read_known_labels
     from bayescrowd.metrics import score_table
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import label_posterior, sample_posterior
@@ -197,23 +199,14 @@ def _sample(args: argparse.Namespace) -> _Outcome:
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        known = None
-        if args.truth is not None:
-            task, label = args.truth_columns
-            known = read_known_labels(
-                args.truth,
-                annotations,
-                task=task,
-                label=label,
-                name="truth",
-                raw_cells=args.raw_cells,
-            )
+        known = read_gold_and_truth(args, annotations)
     start = time.perf_counter()
     # Log-likelihoods and predictive draws are only ever written to a file.
     post = sample_posterior(
         args.model,
         annotations,
         args.method,
+        gold=known.gold_labels,
         chains=args.chains,
         draws=args.draws,
         most_draws=args.most_draws,
@@ -236,7 +229,7 @@ def _sample(args: argparse.Namespace) -> _Outcome:
         seconds=seconds,
         diagnosis=diagnosis,
         known=known,
-        scores=None if known is None else score_table(probas, known.labels),
+        scores=None if known.scored is None else score_table(probas, known.scored),
         probas=probas,
         tasks=_task_table(probas, annotations),
         workers=workers.rename_axis("worker").reset_index(),
@@ -273,27 +266,28 @@ def _write(args: argparse.Namespace, outcome: _Outcome) -> None:
         with stage(f"writing {args.out}"):
             save(outcome.post, args.out, overwrite=args.force)
     if args.plot is not None:
-        from bayescrowd.data.truth import TruthWarning
         from bayescrowd.plots.posterior import posterior_overview
 
-        truth = None if outcome.known is None else outcome.known.labels
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", TruthWarning
-            )  # already shown when the labels were scored
-            figure = posterior_overview(outcome.post, probas=outcome.probas, truth=truth)
+        with without_truth_warnings():
+            figure = posterior_overview(
+                outcome.post, probas=outcome.probas, truth=outcome.known.scored
+            )
         write_picture(figure, args.plot, overwrite=args.force)
 
 
 def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
     """Everything that was found, for machines."""
-    diagnosis = outcome.diagnosis
+    diagnosis, known = outcome.diagnosis, outcome.known
     return {
         "bayescrowd": __version__,
         "model": outcome.model,
         "method": outcome.method,
         "input": counts_of(outcome.source, outcome.annotations)
-        | {"truth": None if outcome.known is None else outcome.known.counts()},
+        | {
+            "n_gold": known.n_used,
+            "gold": None if known.gold is None else known.gold.counts(),
+            "truth": None if known.truth is None else known.truth.counts(),
+        },
         "sampling": {
             "chains": args.chains,
             "draws": args.draws,
@@ -321,7 +315,7 @@ def _document(args: argparse.Namespace, outcome: _Outcome) -> dict[str, Any]:
 def _summary(args: argparse.Namespace, outcome: _Outcome) -> str:
     paragraphs = [input_line(outcome.source, outcome.annotations), _draw_lines(outcome)]
     if outcome.scores is not None:
-        paragraphs.append(_score_lines(outcome.scores, args.truth))
+        paragraphs.append(_score_lines(outcome, args.truth))
     paragraphs += [_worker_lines(outcome.workers), _task_lines(outcome.tasks)]
     written = [
         f"{path}: {what} written"
@@ -339,10 +333,12 @@ def _summary(args: argparse.Namespace, outcome: _Outcome) -> str:
 
 
 def _draw_lines(outcome: _Outcome) -> str:
-    diagnosis = outcome.diagnosis
+    diagnosis, n_gold = outcome.diagnosis, outcome.known.n_used
+    held = [f"  {quantity(n_gold, 'task')} held to the known label (gold)"] if n_gold else []
     return "\n".join(
         [
             f"{outcome.model} by {outcome.method}, {outcome.seconds:.1f} s",
+            *held,
             f"  worst R-hat                 {diagnosis.rhat:.3f}",
             f"  smallest ESS, bulk          {diagnosis.ess_bulk:,.0f}",
             f"  smallest ESS, tail          {diagnosis.ess_tail:,.0f}",
@@ -352,14 +348,17 @@ def _draw_lines(outcome: _Outcome) -> str:
     )
 
 
-def _score_lines(scores: Scores, truth: str) -> str:
+def _score_lines(outcome: _Outcome, truth: str) -> str:
+    scores, n_unscored = outcome.scores, outcome.known.n_unscored
+    assert scores is not None  # asked for only with a truth
+    left_out = f"; {n_unscored:,} more are gold" if n_unscored else ""
     rows = [
         ("accuracy", scores.accuracy),
         ("log loss (nats)", scores.log_loss),
         ("Brier score", scores.brier),
         ("expected calibration error", scores.ece),
     ]
-    lines = [f"scored on {quantity(scores.n, 'task')} of {truth}"]
+    lines = [f"scored on {quantity(scores.n, 'task')} of {truth}{left_out}"]
     return "\n".join([*lines, *(f"  {name:<26}  {value:.4f}" for name, value in rows)])
 
 
@@ -409,10 +408,3 @@ def _task_lines(tasks: pd.DataFrame) -> str:
     if len(doubtful) > N_SHOWN:
         rows.append([f"... and {len(doubtful) - N_SHOWN:,} more", "", "", ""])
     return f"{title}, the least sure first\n{align(rows, left=(0, 1))}"
-
-
-def _two_names(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]

@@ -12,7 +12,8 @@ from scipy.special import entr
 from bayescrowd.aggregation.auto.aggregator import AutoAggregator
 from bayescrowd.aggregation.auto.alarm import Alarm
 from bayescrowd.aggregation.auto.gold_report import GoldReport
-from bayescrowd.aggregation.dependence import MOST_IN_MATRIX, Dependence
+from bayescrowd.aggregation.dependence import Dependence
+from bayescrowd.agreement.pairs import MOST_IN_MATRIX
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import quantity
 from bayescrowd.gold.shares import Prevalence

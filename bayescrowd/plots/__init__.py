@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bayescrowd.plots.fits import pool_scores as pool_scores
     from bayescrowd.plots.multi_selection import attribute_map as attribute_map
     from bayescrowd.plots.multi_selection import repeat_losses as repeat_losses
+    from bayescrowd.plots.overview import aggregation_overview as aggregation_overview
     from bayescrowd.plots.overview import demo as demo
     from bayescrowd.plots.panel import panel_accuracies as panel_accuracies
     from bayescrowd.plots.panel import panel_agreement as panel_agreement
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from bayescrowd.plots.workers import worker_recovery as worker_recovery
 
 _NAMES = {
+    "aggregation_overview": "bayescrowd.plots.overview",
     "attribute_map": "bayescrowd.plots.multi_selection",
     "bench_differences": "bayescrowd.plots.bench",
     "bench_scores": "bayescrowd.plots.bench",

@@ -15,7 +15,6 @@ from bayescrowd.aggregation.rater_pairs import (
     cluster_raters,
     excess_at_limit,
     label_habits,
-    observed_agreement,
     pair_raters,
 )
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
@@ -125,19 +124,6 @@ def test_habits_are_shares_with_two_labels_of_the_crowd():
         )
 
 
-def test_observed_agreement_of_all_raters():
-    ann = matrix_of([*(row + "." for row in TABLE), "....a"])
-    labels, found = said(ann), observed_agreement(ann)
-    for a, b in itertools.product(range(ann.n_workers), repeat=2):
-        equal = [
-            labels[i, a] == labels[i, b]
-            for i in range(ann.n_tasks)
-            if (i, a) in labels and (i, b) in labels
-        ]
-        np.testing.assert_allclose(found[a, b], np.mean(equal) if equal else np.nan)
-    assert np.isnan(found[4, 0])  # the fifth rater shares no task with anyone
-
-
 def test_excess_is_that_at_the_limit_of_clopper_and_pearson():
     n_shared = np.array([[50.0, 40, 0], [40, 50, 30], [0, 30, 50]])
     agreement = np.array([[1, 0.9, np.nan], [0.9, 1, 0.2], [np.nan, 0.2, 1]])
@@ -241,7 +227,7 @@ def test_the_raters_with_the_most_labels_are_paired(monkeypatch):
     assert len(table.raters) == 5
     left_out = np.setdiff1d(np.arange(12), table.raters)
     assert given[table.raters].min() >= given[left_out].max()
-    every = observed_agreement(ann)[np.ix_(table.raters, table.raters)]
+    every = bc.agreement.pairwise_agreement(ann).to_numpy()[np.ix_(table.raters, table.raters)]
     above = np.triu_indices(5, 1)
     np.testing.assert_allclose(table.agreement[above], every[above])
 

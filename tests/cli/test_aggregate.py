@@ -122,7 +122,8 @@ def test_json_document(bluebird, capsys):
     assert captured.err == ""
     document = json.loads(captured.out)
     assert list(document) == [
-        *("bayescrowd", "method", "input", "fit", "scores", "classes", "tasks", "workers")
+        *("bayescrowd", "method", "input", "fit", "agreement", "effective_votes", "scores"),
+        *("classes", "tasks", "workers"),
     ]
     assert document["bayescrowd"] == bc.__version__
     assert document["method"] == "auto"
@@ -134,6 +135,79 @@ def test_json_document(bluebird, capsys):
     assert [list(row) for row in document["workers"][:1]] == [WITH_INTERVAL]
     assert len(document["tasks"]) == 108
     assert sum(row["prior"] for row in document["classes"]) == pytest.approx(1)
+
+
+def test_scores_beside_the_majority_vote(bluebird, capsys):
+    assert main(["aggregate", "labels.csv", "--truth", "truth.csv"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert main(["aggregate", "labels.csv", "--truth", "truth.csv", "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    est = bc.AutoAggregator().fit(bluebird.annotations)
+    expected = bc.metrics.score_table(est.probas_, bluebird.truth)._asdict()
+    assert {name: scores[name] for name in expected} == pytest.approx(expected)
+    assert f"log loss (nats) {expected['log_loss']:.4f}" in lines
+    # the vote by hand: at least 20 of 39 labels are right
+    votes = bluebird.annotations.to_frame().groupby("task")["label"].agg(lambda c: c.mode()[0])
+    vote = (votes == bluebird.truth.reindex(votes.index)).mean()
+    assert scores["majority_vote_accuracy"] == pytest.approx(vote)
+    assert f"of the majority vote {vote:.4f}" in lines
+    # Wilson's ends solve (p - share)^2 = z^2 p (1 - p) / n
+    low, high = scores["accuracy_lower"], scores["accuracy_upper"]
+    for end in (low, high):
+        gap = (end - expected["accuracy"]) ** 2
+        assert gap == pytest.approx(1.959964**2 * end * (1 - end) / 108, rel=1e-6)
+    assert low < expected["accuracy"] < high
+    assert f"its 95% interval {low:.4f} to {high:.4f}" in lines
+
+
+def test_agreement_and_effective_votes_take_a_line_each(bluebird, capsys):
+    assert main(["aggregate", "labels.csv"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert main(["aggregate", "labels.csv", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    table = bc.agreement.agreement_table(bluebird.annotations)
+    assert document["agreement"] == table.to_dict("index")
+    share, alpha = table.loc["percent_agreement"], table.loc["krippendorff_alpha"]
+    assert (
+        f"agreement: {share['value']:.1%} ({share['lower']:.1%} to {share['upper']:.1%}) of all "
+        f"pairs, Krippendorff's alpha {alpha['value']:.3f} ({alpha['lower']:.3f} to "
+        f"{alpha['upper']:.3f})"
+    ) in lines
+    dependence = bc.AutoAggregator().fit(bluebird.annotations).dependence_
+    low, high = dependence.effective_votes
+    assert document["effective_votes"] == {"n_votes": 39.0, "lower": low, "upper": high}
+    bracket = f"{low:.1f} to {high:.1f}"
+    assert f"effective votes: {bracket} independent ones among 39 per task" in lines
+
+
+def test_methods_that_do_not_know_the_effective_votes_do_not_say_it(folder, capsys):
+    assert main(["aggregate", "labels.csv", "--method", "wawa"]) == 0
+    assert "effective votes" not in capsys.readouterr().out
+    assert main(["aggregate", "labels.csv", "--method", "wawa", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["effective_votes"] is None
+
+
+def test_one_label_per_task_leaves_agreement_undefined(folder, capsys):
+    (folder / "once.csv").write_text("task,worker,label\n1,ann,cat\n2,bob,dog\n3,ann,dog\n")
+    assert main(["aggregate", "once.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "agreement: - (no task has two labels)" in out
+    assert "effective votes: - (tasks have one label each)" in out
+    assert main(["aggregate", "once.csv", "--json"]) == 0
+    agreement = json.loads(capsys.readouterr().out)["agreement"]
+    assert agreement["gwet_ac1"] == {"value": None, "lower": None, "upper": None}
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--truth", "truth.csv"], ["--method", "wawa", "--out", "-"]]
+)
+def test_picture(folder, capsys, arguments):
+    (folder / "truth.csv").write_text("task,truth\n1,cat\n2,cow\n")
+    assert main(["aggregate", "labels.csv", *arguments, "--plot", "fit.png"]) == 0
+    captured = capsys.readouterr()
+    assert "fit.png: picture written" in (captured.err if "--out" in arguments else captured.out)
+    assert captured.err.count("nobody chose the class 'cow'") == ("--truth" in arguments)
+    assert (folder / "fit.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_json_without_truth_has_no_scores(folder, capsys):
@@ -315,6 +389,8 @@ def test_bad_file(folder, capsys, content, message):
         (["labels.csv", "--out", "x.csv", "--workers", "./x.csv"], "x.csv: named twice"),
         (["labels.csv", "--out", "out.xlsx"], "out.xlsx: unknown extension '.xlsx'"),
         (["labels.csv", "--out", "absent/out.csv"], "absent/out.csv: there is no folder"),
+        (["labels.csv", "--plot", "fit.gif"], "fit.gif: expected a name that ends in .png, .pdf"),
+        (["labels.csv", "--plot", "absent/fit.png"], "absent/fit.png: there is no folder"),
     ],
 )
 def test_bad_arguments(folder, capsys, arguments, message):
@@ -356,17 +432,19 @@ def test_known_labels_that_do_not_fit_are_counted(folder, capsys, name):
         assert document["scores"]["accuracy"] == (label == "dog") / 2
 
 
-@pytest.mark.parametrize("option", ["--out", "--workers"])
-def test_existing_file_is_kept_without_force(folder, capsys, monkeypatch, option):
-    (folder / "out.csv").write_text("precious")
+@pytest.mark.parametrize(
+    ("option", "name"), [("--out", "out.csv"), ("--workers", "out.csv"), ("--plot", "out.svg")]
+)
+def test_existing_file_is_kept_without_force(folder, capsys, monkeypatch, option, name):
+    (folder / name).write_text("precious")
     with monkeypatch.context() as patch:
         # Refused before any work is done: reading would fail.
         patch.setattr("bayescrowd.io.reading.read_annotations", None)
-        line = refusal(capsys, "labels.csv", option, "out.csv")
-    assert line == "bayescrowd: out.csv: the file exists; --force overwrites it"
-    assert (folder / "out.csv").read_text() == "precious"
-    assert main(["aggregate", "labels.csv", option, "out.csv", "--force"]) == 0
-    assert (folder / "out.csv").read_text() != "precious"
+        line = refusal(capsys, "labels.csv", option, name)
+    assert line == f"bayescrowd: {name}: the file exists; --force overwrites it"
+    assert (folder / name).read_text() == "precious"
+    assert main(["aggregate", "labels.csv", option, name, "--force"]) == 0
+    assert (folder / name).read_text() != "precious"
 
 
 def test_folder_that_cannot_be_written_to(folder, capsys, monkeypatch):

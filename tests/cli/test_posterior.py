@@ -159,7 +159,38 @@ def test_the_sampler_is_asked_for_what_was_typed(
     ((asked, by, options),) = again
     assert (asked, by) == (model or "hierarchical_dawid_skene", method)
     sizes = {"chains": 2, "draws": 150, "warmup": 50, "seed": 3, "most_draws": most_draws}
-    assert options == sizes | {"log_likelihood": False, "predictive": False}
+    assert options == sizes | {"log_likelihood": False, "predictive": False, "gold": None}
+
+
+def test_gold_is_held_and_not_scored(again, run, tmp_path, capsys):
+    truth = pd.read_csv(tmp_path / "truth.csv")
+    truth.iloc[:3].rename(columns={"truth": "gold"}).to_csv(tmp_path / "gold.csv", index=False)
+    arguments = ["posterior", "labels.csv", "--gold", "gold.csv"]
+    assert main([*arguments, "--truth", "truth.csv"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "3 tasks held to the known label (gold)" in lines
+    assert "scored on 37 tasks of truth.csv; 3 more are gold" in lines
+    gold = again[0][2]["gold"]
+    assert gold.to_dict() == dict(truth.iloc[:3].to_numpy().tolist())
+    assert main([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["input"]["n_gold"] == 3
+    assert document["input"]["gold"]["n_tasks"] == 3
+    assert document["scores"] is None
+
+
+def test_gold_changes_the_draws(run, tmp_path, monkeypatch, capsys):
+    """Without a recorded run: the tasks in the gold file get their label for certain."""
+    monkeypatch.chdir(tmp_path)
+    probas = bc.label_posterior(run.post)
+    doubtful = probas.max(axis=1).nsmallest(4).index
+    other = probas.loc[doubtful].idxmin(axis=1)
+    other.rename_axis("task").rename("gold").reset_index().to_csv("gold.csv", index=False)
+    labels = str(run.folder / "labels.csv")
+    assert main(["posterior", labels, *OPTIONS, "--gold", "gold.csv", "--json"]) == 0
+    tasks = pd.DataFrame(json.loads(capsys.readouterr().out)["tasks"]).set_index("task")
+    assert tasks.loc[doubtful, "label"].tolist() == other.tolist()
+    assert (tasks.loc[doubtful, "probability"] == 1).all()
 
 
 def test_tables_on_standard_output(again, capsys):
@@ -205,6 +236,9 @@ def refusal(capsys, *arguments):
         (["labels.csv", "--labels", "-", "--json"], "only one of --labels -, --workers - and"),
         (["labels.csv", "--labels", "a.xlsx"], "unknown extension '.xlsx'"),
         (["labels.csv", "--truth", "absent.csv"], "absent.csv"),
+        (["labels.csv", "--gold", "absent.csv"], "absent.csv"),
+        (["-", "--gold", "-"], "only one of the files can come from standard input"),
+        (["labels.csv", "--gold", "truth.csv", "--truth", "truth.csv"], "nothing is left to score"),
         (["labels.csv", "--truth-columns", "a"], "expected the two names TASK,LABEL"),
         (["absent.csv"], "absent.csv"),
         (["empty.csv"], "empty.csv"),
