@@ -1,8 +1,25 @@
-"""Names shortened to fit into a table, a message or a picture, and numbers with their nouns."""
+"""Names shortened to fit, names that may have been meant, and numbers with their nouns."""
 
 from __future__ import annotations
 
-__all__ = ["quantity", "shorten", "shorten_middle"]
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["closest_name", "quantity", "shorten", "shorten_middle"]
+
+
+def closest_name(text: str, names: Iterable[str]) -> str | None:
+    """The name that somebody who typed `text` may have meant, or None if none is close.
+
+    Examples:
+        >>> closest_name("Blubird", ["rte", "bluebird"])
+        'bluebird'
+        >>> closest_name("cats", ["rte", "bluebird"])
+    """
+    by_text = {name.casefold(): name for name in names}
+    # difflib's own cutoff, below which suggestions are mostly of another word
+    close = get_close_matches(text.casefold(), by_text, n=1, cutoff=0.6)
+    return by_text[close[0]] if close else None
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:

@@ -26,9 +26,17 @@ from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
 from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column, text_of
-from bayescrowd.io.column_names import ExportedLabels, find_column
-from bayescrowd.io.file_tables import FileTable, file_contents
-from bayescrowd.io.formats import Columns, Format, file_table, guess_format, read_rows
+from bayescrowd.io.column_names import ExportedLabels, find_column, guess_note
+from bayescrowd.io.file_tables import DelimitedText, FileTable, file_contents
+from bayescrowd.io.formats import (
+    Columns,
+    Format,
+    file_table,
+    guess_format,
+    read_rows,
+    with_names,
+)
+from bayescrowd.io.spellings import merge_spellings, warn_of_known_spellings, warn_of_spellings
 
 __all__ = [
     "Format",
@@ -51,6 +59,8 @@ def read_annotations(
     classes: Sequence[Any] | None = None,
     duplicates: Duplicates = "keep",
     raw_cells: bool = False,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> Annotations:
     r"""Read judgements from a file.
 
@@ -80,10 +90,19 @@ def read_annotations(
         raw_cells: whether to keep the apostrophe before text of a CSV or TSV file that a
             spreadsheet would run as a formula. Tables that bayescrowd writes have it; by default it
             is removed, so that `'=x` is read as `=x`.
+        columns: names of all columns of a CSV or TSV file without a header, in order; a header that
+            is there after all is noticed and left out. By default, row 1 is the header.
+        tidy: whether to merge labels that differ only in case or surrounding blanks. The most
+            frequent spelling wins, or else the one that occurs first; a spelling among `classes`
+            wins over all others.
 
     Fields of CSV and TSV files are text, and only empty fields are missing; a column in which all
     values are plain integers becomes integers. Fields of a CSV file are separated by commas, or by
-    semicolons or tabs if its header has no comma.
+    semicolons, tabs or spaces if its first row has no comma. Text is in UTF-8, or in UTF-16 with a
+    byte order mark.
+
+    Columns whose name only suggests their role, such as image for the task or value for the label,
+    are guesses: the `notes` of the annotations say so, as well as what was merged.
 
     An empty cell of a wide table is no judgement. Rows without a label, and null in a nested
     object, are judgements without a label; they are dropped and counted in `n_dropped`.
@@ -92,6 +111,9 @@ def read_annotations(
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file cannot be read as judgements.
+
+    Warns:
+        SpellingWarning: labels differ only in case or surrounding blanks, and `tidy` is false.
 
     Examples:
         >>> import tempfile
@@ -102,15 +124,22 @@ def read_annotations(
         >>> bc.read_annotations(path)
         Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
     """
-    columns = Columns(task, worker, label)
-    source, rows = read_rows(path, format, columns, raw_cells=raw_cells)
-    return annotations_of(source, rows, classes, duplicates)
+    roles = Columns(task, worker, label, None if columns is None else tuple(columns))
+    source, rows = read_rows(path, format, roles, raw_cells=raw_cells)
+    return annotations_of(source, rows, classes, duplicates, tidy=tidy)
 
 
 def annotations_of(
-    source: str, rows: ExportedLabels, classes: Sequence[Any] | None, duplicates: Duplicates
+    source: str,
+    rows: ExportedLabels,
+    classes: Sequence[Any] | None,
+    duplicates: Duplicates,
+    *,
+    tidy: bool,
 ) -> Annotations:
     """Annotations from rows of a file; tasks and workers without a label are kept."""
+    if tidy:
+        rows = merge_spellings(source, rows, classes)
     frame = rows.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
         frame = _labels_as_text(frame, rows.label, classes)
@@ -124,7 +153,10 @@ def annotations_of(
         source=source,
         row_number=rows.row_number,
     )
-    return replace(annotations, n_dropped=0) if rows.blank_is_unasked else annotations
+    if classes is None:  # classes that the user lists differ on purpose
+        warn_of_spellings(annotations, source)
+    n_dropped = 0 if rows.blank_is_unasked else annotations.n_dropped
+    return replace(annotations, n_dropped=n_dropped, notes=rows.notes)
 
 
 @validate_arguments
@@ -136,8 +168,10 @@ def read_truth(
     label: str | None = None,
     name: str = "truth",
     raw_cells: bool = False,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> pd.Series:
-    r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
+    r"""Read known labels of tasks from a table: CSV, TSV, JSON lines, JSON arrays or Parquet.
 
     Tasks and classes are matched with those of the annotations by their text, so that the 7 of one
     file is the '7' of another. Missing labels are ignored, and a task may be repeated with the same
@@ -152,9 +186,14 @@ def read_truth(
             label.
         name: name of the result and of the labels in messages: 'truth' or 'gold'.
         raw_cells: whether to keep apostrophes, as for `read_annotations`.
+        columns: names of all columns of a CSV or TSV file without a header, in order. A header that
+            is there after all is noticed, and its names count instead.
+        tidy: whether labels that differ from a class of the annotations only in case or surrounding
+            blanks are this class, and others that differ so among themselves are one.
 
     Returns:
         The labels, as classes of the annotations, indexed by task in the order of the annotations.
+        If columns were guessed or labels merged, `attrs["notes"]` says how.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -162,6 +201,8 @@ def read_truth(
 
     Warns:
         TruthWarning: some tasks have no judgements; the warning says how many.
+        SpellingWarning: labels differ from a class only in case or surrounding blanks, and `tidy`
+            is false.
 
     Examples:
         >>> import tempfile
@@ -174,8 +215,17 @@ def read_truth(
         {1: 'dog'}
     """
     found = read_known_labels(
-        path, annotations, task=task, label=label, name=name, raw_cells=raw_cells
+        path,
+        annotations,
+        task=task,
+        label=label,
+        name=name,
+        raw_cells=raw_cells,
+        columns=columns,
+        tidy=tidy,
     )
+    if found.notes:
+        found.labels.attrs["notes"] = found.notes
     return found.labels
 
 
@@ -188,6 +238,8 @@ class KnownLabels(NamedTuple):
     """Number of tasks in the file that nobody judged and that are left out."""
     n_unchosen: int
     """Number of labels whose class nobody chose."""
+    notes: tuple[str, ...] = ()
+    """What was guessed or changed when the file was read, in sentences for the user."""
 
     def counts(self) -> dict[str, int]:
         """How well the file matches the annotations, for JSON output."""
@@ -206,18 +258,35 @@ def read_known_labels(
     label: str | None,
     name: str,
     raw_cells: bool,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> KnownLabels:
     """`read_truth`, with the numbers of tasks and labels that do not match."""
     source, data = file_contents(path)
-    chosen = guess_format(path, source, data)
+    chosen = guess_format(path, source, data, has_header=columns is None)
     if chosen in ("label-studio", "nested"):
         found = "array" if chosen == "label-studio" else "object of objects"
         raise ValueError(f"{source}: found a JSON {found}; expected a table with one row per task")
     table = file_table(chosen, source, data, raw_cells=raw_cells)
+    if isinstance(table, DelimitedText) and columns is not None:
+        named, left_out = with_names(table, columns)
+        table = table if left_out else named
     task_column = find_column(table, "task", task, option=f"--{name}-columns")
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
     refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
-    frame = table.read([task_column, label_column])
+    found, given = {"task": task_column, "truth": label_column}, {"task": task, "truth": label}
+    rows_read = ExportedLabels(
+        table.read([task_column, label_column]),
+        task_column,
+        "",
+        label_column,
+        table.row_number,
+        is_text=isinstance(table, DelimitedText),
+        notes=guess_note(source, found, given, f"--{name}-columns"),
+    )
+    if tidy:
+        rows_read = merge_spellings(source, rows_read, annotations.classes)
+    frame = rows_read.frame
     labels = _positions(table, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
     if not len(rows):
@@ -242,6 +311,8 @@ def read_known_labels(
     if (labels < 0).any():  # classes that nobody chose: added as text after the others
         column = _pandas_column(frame, label_column).iloc[rows]
         others, which = np.unique(column[labels < 0].map(_text), return_inverse=True)
+        n_others = dict(zip(others.tolist(), np.bincount(which).tolist(), strict=True))
+        warn_of_known_spellings(n_others, classes, source)
         labels[labels < 0] = len(classes) + which
         classes = pd.Index([*classes, *others], dtype=object)
     known = np.full(annotations.n_tasks, _MISSING)
@@ -258,7 +329,7 @@ def read_known_labels(
         classes.take(known[present]).array, index=annotations.tasks.take(present), name=name
     )
     n_unchosen = int((known[present] >= annotations.n_classes).sum())
-    return KnownLabels(labels_by_task, len(absent), n_unchosen)
+    return KnownLabels(labels_by_task, len(absent), n_unchosen, rows_read.notes)
 
 
 def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:

@@ -35,7 +35,7 @@ def test_find_column_given():
 
 
 def test_usual_columns_of_several_roles():
-    columns = ["id", "Item", "rater_id", "gpt", "response", "truth"]
+    columns = ["valid", "", "Item", "rater_id", "gpt", "response", "truth"]
     assert usual_columns(columns, "task", "worker") == ["Item", "rater_id"]
     assert usual_columns(columns, "label") == ["response"]
 
