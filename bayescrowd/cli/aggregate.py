@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
+    LABELS_HELP,
     METHODS,
     Commands,
     add_reading_options,
@@ -23,6 +24,7 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
+from bayescrowd.cli.inputs import read_known, use_own_truth
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
 
@@ -48,9 +50,14 @@ methods:
 
 input:
   A table with one row per judgement: CSV, TSV, JSON lines, a JSON array or Parquet, text also
-  gzipped; or an export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual
-  names (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker
-  and --label. Rows without a label are left out and counted.
+  gzipped, in UTF-8 or UTF-16; or an export of Mechanical Turk, Toloka or Label Studio. Columns are
+  found by their usual names (task, item, image, ...; worker, annotator, judge, ...; label, answer,
+  rating, value, ...), which is said on standard error, or named with --task, --worker and --label;
+  those of a file without a header with --columns. Rows without a label are left out and counted.
+  LABELS may be the name of a data set (bluebird, rte, ...: 'bayescrowd datasets list'), unless
+  there is a file of this name. It is scored against its own truth if --truth names no other; --gold
+  and --truth take names of data sets, too.
+  Labels that differ only in case or surrounding blanks are reported; --tidy merges them.
   Panels of judges may come as a wide table, with a row per task and a column of labels per judge,
   or as one JSON object {{judge: {{task: label}}}}. --format wide takes every column but the task's
   (and one named truth or gold) for a judge; without it, a table is wide if it has no column for the
@@ -75,6 +82,8 @@ exit codes:
 
 examples:
   bayescrowd aggregate labels.csv
+  bayescrowd aggregate bluebird
+  bayescrowd aggregate votes.txt --columns task,worker,label --tidy
   bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv
   bayescrowd aggregate answers.tsv --task item --label answer --gold known.csv --out -
   zcat labels.csv.gz | bayescrowd aggregate - --method wawa --truth truth.csv --json"""
@@ -90,9 +99,7 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--method",
         type=method_name,
@@ -165,6 +172,7 @@ class _Outcome(NamedTuple):
 
 
 def _run(args: argparse.Namespace) -> int:
+    use_own_truth(args)
     _check_files(args)
     estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
     outcome = _aggregate(args, estimator)
@@ -179,23 +187,13 @@ def _run(args: argparse.Namespace) -> int:
 
 def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.cli.progress import iterations, stage
-    from bayescrowd.io.reading import read_known_labels
     from bayescrowd.metrics import score_table
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
         known: dict[str, KnownLabels | None] = {"gold": None, "truth": None}
         for name in known:
-            if path := getattr(args, name):
-                task, label = getattr(args, f"{name}_columns")
-                known[name] = read_known_labels(
-                    path,
-                    annotations,
-                    task=task,
-                    label=label,
-                    name=name,
-                    raw_cells=args.raw_cells,
-                )
+            known[name] = read_known(args, name, annotations)
     gold, truth = (None if found is None else found.labels for found in known.values())
     n_unscored = 0
     if gold is not None and truth is not None:

@@ -8,11 +8,11 @@ import math
 import shutil
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import METHODS, Commands, check_outputs, comma_separated
+from bayescrowd.cli.names import known_name
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
 
@@ -364,14 +364,8 @@ def _number(value: Any) -> Any:
 
 def _exported_name(text: str) -> str:
     """Argument type: an exported aggregator, by its name in Python or on the command line."""
-    spelled = {name.lower(): name for name in _CLASSES} | {
-        short.lower(): name for name, short in _CLASSES.items()
-    }
-    if (name := spelled.get(text.lower())) is not None:
-        return name
-    close = get_close_matches(text.lower(), spelled, n=1, cutoff=0.5)
-    hint = f"did you mean {spelled[close[0]]}?" if close else f"expected one of {_listed()}"
-    raise argparse.ArgumentTypeError(f"no method {shorten(text, 40)!r}; {hint}")
+    names = {name: name for name in _CLASSES}
+    return known_name(text, names | {short: name for name, short in _CLASSES.items()}, "method")
 
 
 def _method_names(text: str) -> list[str]:
@@ -381,7 +375,3 @@ def _method_names(text: str) -> list[str]:
     if len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(f"{text!r}: a method is named twice")
     return names
-
-
-def _listed() -> str:
-    return ", ".join([*_CLASSES, "all"])

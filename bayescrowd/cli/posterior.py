@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     CONTAINERS,
+    LABELS_HELP,
     Commands,
     add_reading_options,
     check_outputs,
     comma_separated,
     read_labels,
 )
+from bayescrowd.cli.inputs import read_known, use_own_truth
 from bayescrowd.cli.sampling import (
     add_sampling_options,
     counts_of,
@@ -58,7 +60,7 @@ methods:
 
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
-  judgement or, for panels of judges, one column per judge.
+  judgement or, for panels of judges, one column per judge; or a data set by its name (bluebird).
 
 output:
   A summary is printed: whether the draws can be trusted (worst R-hat, smallest effective sample
@@ -89,9 +91,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--model",
         type=model_name,
@@ -105,7 +105,11 @@ def add_to(commands: Commands) -> None:
     )
     add_sampling_options(parser, draws=1000)
     known = parser.add_argument_group("known labels (a table with a task and a label per row)")
-    known.add_argument("--truth", metavar="FILE", help="true labels, used for scoring only")
+    known.add_argument(
+        "--truth",
+        metavar="FILE",
+        help="true labels, used for scoring only; default: those of the data set that LABELS names",
+    )
     known.add_argument(
         "--truth-columns",
         type=_two_names,
@@ -156,6 +160,7 @@ class _Outcome(NamedTuple):
 
 
 def _run(args: argparse.Namespace) -> int:
+    use_own_truth(args)
     _check_arguments(args)
     outcome = _sample(args)
     _write(args, outcome)
@@ -189,7 +194,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 def _sample(args: argparse.Namespace) -> _Outcome:
     from bayescrowd.cli.progress import stage
-    from bayescrowd.io.reading import read_known_labels
     from bayescrowd.metrics import score_table
     from bayescrowd.posterior.diagnostics import diagnose
     from bayescrowd.posterior.sample import label_posterior, sample_posterior
@@ -197,17 +201,7 @@ def _sample(args: argparse.Namespace) -> _Outcome:
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        known = None
-        if args.truth is not None:
-            task, label = args.truth_columns
-            known = read_known_labels(
-                args.truth,
-                annotations,
-                task=task,
-                label=label,
-                name="truth",
-                raw_cells=args.raw_cells,
-            )
+        known = read_known(args, "truth", annotations)
     start = time.perf_counter()
     # Log-likelihoods and predictive draws are only ever written to a file.
     post = sample_posterior(

@@ -25,16 +25,16 @@ COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "task": (
         ("task",),
         ("item", "question", "hit", "example", "instance", "object"),
-        ("image", "picture", "photo", "clip", "video", "audio", "document", "doc", "sentence")
-        + ("text", "tweet", "post", "page", "pair", "sample", "record", "unit", "case", "subject"),
+        ("image", "picture", "photo", "clip", "video", "audio", "document", "doc", "sentence"),
+        ("unit", "text", "tweet", "post", "page", "pair", "sample", "record", "case", "subject"),
         ("id",),
     ),
     "worker": (
         ("worker",),
         ("annotator", "rater", "observer", "performer", "labeler", "labeller", "coder", "user"),
         ("judge",),
-        ("turker", "crowdworker", "contributor", "participant", "respondent", "reviewer")
-        + ("assessor", "grader", "evaluator", "workername", "annotatorname", "username"),
+        ("turker", "crowdworker", "contributor", "participant", "respondent", "username"),
+        ("reviewer", "assessor", "grader", "evaluator"),
     ),
     "label": (
         ("label",),
@@ -43,8 +43,7 @@ COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("value", "annotation", "choice", "category", "vote", "tag", "grade", "score", "decision"),
     ),
     "truth": (
-        ("truth", "gold", "truelabel", "groundtruth", "goldlabel")
-        + ("trueclass", "trueanswer", "goldanswer", "goldstandard", "correctanswer"),
+        ("truth", "gold", "truelabel", "groundtruth", "goldlabel", "trueclass", "correctanswer"),
         ("label",),
         ("class", "answer"),
         ("correct", "expected", "target", "value", "rating", "response", "verdict", "category"),
@@ -82,7 +81,7 @@ class ExportedLabels(NamedTuple):
     task: str
     """Name of the column of task ids."""
     worker: str
-    """Name of the column of worker ids."""
+    """Name of the column of worker ids; empty for known labels, which no worker gave."""
     label: str
     """Name of the column of labels."""
     row_number: Callable[[int], int]

@@ -154,8 +154,8 @@ class DelimitedText:
             raise ValueError(
                 f"{self.source}: row 1 is not the header of a table ({fault})"
             ) from None
-        for field in fields:
-            self._refuse_undecodable(field, 1, None)
+        for text in fields:
+            self._refuse_undecodable(text, 1, None)
         return fields
 
     @cached_property

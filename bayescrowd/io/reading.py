@@ -27,7 +27,7 @@ from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
 from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column, text_of
 from bayescrowd.io.column_names import ExportedLabels, find_column, guess_note
-from bayescrowd.io.file_tables import DelimitedText, FileTable, file_contents
+from bayescrowd.io.file_tables import DelimitedText, file_contents
 from bayescrowd.io.formats import (
     Columns,
     Format,
@@ -42,6 +42,7 @@ __all__ = [
     "Format",
     "KnownLabels",
     "annotations_of",
+    "match_known_labels",
     "read_annotations",
     "read_known_labels",
     "read_truth",
@@ -275,7 +276,7 @@ def read_known_labels(
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
     refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
     found, given = {"task": task_column, "truth": label_column}, {"task": task, "truth": label}
-    rows_read = ExportedLabels(
+    known = ExportedLabels(
         table.read([task_column, label_column]),
         task_column,
         "",
@@ -284,18 +285,26 @@ def read_known_labels(
         is_text=isinstance(table, DelimitedText),
         notes=guess_note(source, found, given, f"--{name}-columns"),
     )
+    return match_known_labels(source, known, annotations, name=name, tidy=tidy)
+
+
+def match_known_labels(
+    source: str, rows_read: ExportedLabels, annotations: Annotations, *, name: str, tidy: bool
+) -> KnownLabels:
+    """Known labels from rows, matched with annotations; the arguments are as for `read_truth`."""
     if tidy:
         rows_read = merge_spellings(source, rows_read, annotations.classes)
-    frame = rows_read.frame
-    labels = _positions(table, frame, label_column, annotations.classes)
+    frame, task_column, label_column = rows_read.frame, rows_read.task, rows_read.label
+    where = Where(source, rows_read.row_number)
+    labels = _positions(where, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
     if not len(rows):
         raise ValueError(f"{source}: column {label_column!r} has no labels; expected at least one")
-    tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
+    tasks, labels = _positions(where, frame, task_column, annotations.tasks)[rows], labels[rows]
     if (tasks == _MISSING).any():
         row = int(rows[np.argmax(tasks == _MISSING)])
         raise ValueError(
-            f"{_place(table, row, task_column)}: the task of this {name} label is missing; "
+            f"{where.row(row)}, column {task_column!r}: the task of this {name} label is missing; "
             f"expected one of the {annotations.n_tasks:,} tasks of the annotations"
         )
     is_here = tasks >= 0
@@ -320,8 +329,8 @@ def read_known_labels(
     if (known[tasks] != labels).any():
         clash = int(np.argmax(known[tasks] != labels))
         raise ValueError(
-            f"{_place(table, int(rows[clash]), label_column)}: a second, different {name} label "
-            f"for task {_text(annotations.tasks[tasks[clash]])!r}; expected one per task"
+            f"{where.row(int(rows[clash]))}, column {label_column!r}: a second, different {name} "
+            f"label for task {_text(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
     present = np.flatnonzero(known != _MISSING)
     warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
@@ -360,7 +369,7 @@ _MISSING = -2
 
 
 def _positions(
-    table: FileTable, frame: Any, column: str, vocabulary: pd.Index
+    where: Where, frame: Any, column: str, vocabulary: pd.Index
 ) -> Int[np.ndarray, " row"]:
     """Position of each value's text in the vocabulary; -1 if unknown, -2 if missing."""
     series = _pandas_column(frame, column)
@@ -369,18 +378,14 @@ def _positions(
     except TypeError:
         row, bad = next((i, v) for i, v in enumerate(series) if not isinstance(v, Hashable))
         raise ValueError(
-            f"{_place(table, row, column)}: found a {type(bad).__name__}; expected text, a number, "
-            "True or False"
+            f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
+            "a number, True or False"
         ) from None
     is_truth_value = vocabulary.dtype == bool
     place = {_text(value, is_truth_value): i for i, value in enumerate(vocabulary)}
     texts = [_text(value, is_truth_value) for value in values]
     found = [place.get(text, -1) if text.strip() else _MISSING for text in texts]
     return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
-
-
-def _place(table: FileTable, position: int, column: str) -> str:
-    return f"{table.source}: row {table.row_number(position)}, column {column!r}"
 
 
 def _pandas_column(frame: Any, column: str) -> pd.Series:
