@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import METHODS, Commands, check_outputs, comma_separated
+from bayescrowd.cli.arguments import (
+    METHODS,
+    Commands,
+    add_tidy,
+    check_outputs,
+    comma_separated,
+)
+from bayescrowd.cli.inputs import say
 from bayescrowd.cli.names import known_name
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
@@ -107,6 +114,7 @@ def add_to(commands: Commands) -> None:
         default="AutoAggregator",
         help="method to which the others are compared; default: %(default)s",
     )
+    add_tidy(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--journal", metavar="FILE", help="keep finished measurements, and continue from them"
@@ -145,7 +153,9 @@ def _measure(args: argparse.Namespace) -> Comparison:
     contenders: list[Contender] = [exported_contender(name) for name in args.methods]
     contenders += [own_contender(origin) for origin in args.method]
     with stage(f"reading {args.folder}"):
-        crowds = read_crowds(args.folder)
+        crowds = read_crowds(args.folder, tidy=args.tidy)
+    for crowd in crowds:
+        say(crowd.annotations.notes)
     return run_bench(
         crowds,
         contenders,

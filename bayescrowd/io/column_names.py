@@ -119,6 +119,10 @@ def find_column(
         )
     for names in COLUMN_NAMES[role]:
         found = [column for column in columns if _simplify(column) in names]
+        if len(set(found)) < len(found):
+            raise ValueError(
+                f"{table.source}: two columns are named {found[0]!r}; expected one for the {role}"
+            )
         if len(found) > 1:
             raise ValueError(
                 f"{table.source}: the {role} may be in any of the columns {comma_list(found)}; "
@@ -165,8 +169,9 @@ name others)",)
         return ()
     taken = [f"{quote(column)} for the {role}" for role, column in guessed.items()]
     naming = list(dict.fromkeys(_naming(role, option) for role in guessed))
-    verb = "names another one" if len(guessed) == 1 else "name others"
-    return (f"{source}: took column {_and(taken)} ({_and(naming)} {verb})",)
+    verb = "names" if len(naming) == 1 else "name"
+    others = "another" if len(guessed) == 1 else "others"
+    return (f"{source}: took column {_and(taken)} ({_and(naming)} {verb} {others})",)
 
 
 def looks_like_header(fields: Sequence[str], names: Sequence[str]) -> bool:

@@ -93,7 +93,7 @@ def merge_spellings(
     codes, values = factorize_column(column, rows.label, Where(source, rows.row_number))
     found = [plain(value) for value in values]
     counts = np.bincount(codes[codes >= 0], minlength=len(found))
-    spelling = _spellings(found, counts.tolist(), list(classes or ()))
+    spelling = _spellings(found, counts.tolist(), [] if classes is None else list(classes))
     merged = [_respelled(value, spelling) for value in found]
     if merged == found:
         return rows

@@ -56,6 +56,15 @@ def json_lines(frame):
         ("labels", json_lines(FRAME)),
         ("x.csv", CSV.replace("task,worker,label", "Item,Annotator ID,Response")),
         ("x.csv", FRAME.to_csv()),
+        ("x.txt", CSV),
+        ("x.txt", CSV.replace(",", " ")),
+        ("x.txt", json_lines(FRAME)),
+        ("x.csv", CSV.encode("utf-16")),
+        ("x.csv.gz", gzip.compress(CSV.encode("utf-16"), mtime=0)),
+        ("x.tsv", ("\ufeff" + CSV.replace(",", "\t")).encode("utf-16-be")),
+        ("x.jsonl", json_lines(FRAME).encode("utf-16")),
+        ("x.json", FRAME.to_json(orient="records").encode("utf-16")),
+        ("x.csv", CSV.replace("task,worker,label", "IMAGE,turker,Score")),
     ],
 )
 def test_plain_tables(tmp_path, name, contents):
@@ -109,6 +118,36 @@ def test_a_format_overrides_the_extension(tmp_path):
 def test_columns_by_name(tmp_path):
     path = write(tmp_path, "x.csv", "task,q,who,said\n9,1,ann,cat\n9,1,bob,dog\n9,2,ann,dog\n")
     assert rows_of(read_annotations(path, task="q", worker="who", label="said")) == ROWS
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x"])
+def test_columns_of_a_file_without_a_header(tmp_path, name):
+    path = write(tmp_path, name, CSV.partition("\n")[2])
+    ann = read_annotations(path, columns=["task", "worker", "label"])
+    assert rows_of(ann) == ROWS
+    assert (ann.tasks.dtype, ann.notes) == (np.int64, ())
+
+
+def test_rows_without_a_header_are_numbered_from_1(tmp_path):
+    path = write(tmp_path, "x.csv", "\n1,ann,cat\n\n2,,dog\n")
+    with pytest.raises(ValueError, match="row 4, column 'worker': missing worker id"):
+        read_annotations(path, columns=["task", "worker", "label"])
+
+
+def test_rows_below_a_header_that_is_left_out_keep_their_numbers(tmp_path):
+    path = write(tmp_path, "x.csv", "\n" + CSV + "3,,cat\n")
+    with pytest.raises(ValueError, match="row 6, column 'worker': missing worker id"):
+        read_annotations(path, columns=["task", "worker", "label"])
+
+
+def test_notes_say_what_was_guessed(tmp_path):
+    path = write(tmp_path, "x.csv", CSV.replace("task,worker", "clip,judge"))
+    assert read_annotations(write(tmp_path, "y.csv", CSV)).notes == ()
+    (note,) = read_annotations(path).notes
+    assert note.endswith(
+        "'clip' for the task and 'judge' for the worker (task= and worker= name others)"
+    )
+    assert read_annotations(path, task="clip", worker="judge").notes == ()
 
 
 def test_text_stays_text(tmp_path):

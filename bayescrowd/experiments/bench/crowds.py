@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,14 +33,16 @@ class BenchCrowd(NamedTuple):
     n_unchosen: int
     """Number of tasks whose true class nobody chose."""
     digest: str
-    """SHA-256 of the two files; results of a crowd with another digest are not used again."""
+    """SHA-256 of the two files and of how they are read; results of a crowd with another digest
+    are not used again."""
 
 
-def read_crowds(folder: str | os.PathLike[str]) -> list[BenchCrowd]:
+def read_crowds(folder: str | os.PathLike[str], *, tidy: bool = False) -> list[BenchCrowd]:
     r"""Read every crowd of a folder, in the order of their names.
 
     Args:
         folder: folder with one folder per crowd.
+        tidy: whether to merge labels that differ only in case or surrounding blanks.
 
     Raises:
         FileNotFoundError: there is no such folder, or a crowd has no truth.
@@ -69,19 +72,20 @@ def read_crowds(folder: str | os.PathLike[str]) -> list[BenchCrowd]:
             f"{home}: there is no crowd in it; expected NAME/labels.csv (or labels.csv.gz) and "
             "NAME/truth.csv"
         )
-    return [_read_crowd(place) for place in found]
+    return [_read_crowd(place, tidy=tidy) for place in found]
 
 
-def _read_crowd(place: Path) -> BenchCrowd:
+def _read_crowd(place: Path, *, tidy: bool) -> BenchCrowd:
     labels, truth = _table_in(place, "labels"), _table_in(place, "truth")
     assert labels is not None  # only such folders are read
     if truth is None:
         raise FileNotFoundError(f"{place / 'truth.csv'}: there is no such file")
-    annotations = read_annotations(labels)
+    annotations = read_annotations(labels, tidy=tidy)
     known = read_known_labels(
-        truth, annotations, task=None, label=None, name="truth", raw_cells=False
+        truth, annotations, task=None, label=None, name="truth", raw_cells=False, tidy=tidy
     )
-    digest = hashlib.sha256()
+    annotations = replace(annotations, notes=(*annotations.notes, *known.notes))
+    digest = hashlib.sha256(b"tidy" if tidy else b"")
     for path in (labels, truth):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return BenchCrowd(place.name, annotations, known.labels, known.n_unchosen, digest.hexdigest())
