@@ -80,8 +80,8 @@ def test_a_label_may_be_known_or_given_but_a_truth_is_known():
             {"task": "image", "worker": "annotator", "label": "label"},
             {},
             (
-                "took column 'image' for the task and 'annotator' for the worker (task= and worker= "
-                "name others)"
+                "took column 'image' for the task and 'annotator' for the worker (task= and "
+                "worker= name others)"
             ),
         ),
         (

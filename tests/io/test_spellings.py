@@ -115,7 +115,7 @@ def test_wide_tables_and_verdicts(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("task,ann,bob\n1,Pass,pass\n2,fail,Unsure\n3,pass,FAIL\n4,fail,fail\n")
     wide = read_annotations(path, tidy=True)
-    assert wide.classes.tolist() == ["fail", "pass"]
+    assert wide.classes.tolist() == ["fail", "pass", "Unsure"]
     verdicts = read_verdicts(path, abstentions=["unsure"], tidy=True)
     assert verdicts.annotations.classes.tolist() == ["fail", "pass"]
     assert verdicts.abstentions["value"].tolist() == ["unsure"]
