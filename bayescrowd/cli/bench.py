@@ -18,7 +18,7 @@ from bayescrowd.cli.arguments import (
     check_outputs,
     comma_separated,
 )
-from bayescrowd.cli.inputs import say
+from bayescrowd.cli.inputs import data_sets, say
 from bayescrowd.cli.names import known_name
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
@@ -57,7 +57,7 @@ methods:
 input:
   One folder per crowd: FOLDER/NAME/labels.csv (or labels.csv.gz) with one row per judgement (task,
   worker, label), and FOLDER/NAME/truth.csv with the true labels of some or all tasks (task, label).
-  Methods never see the truth.
+  Methods never see the truth. Instead of a folder, data sets may be named (bluebird,rte).
 
 output:
   A table for each measure, with crowds as rows, methods as columns, and means over the crowds on
@@ -92,7 +92,11 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument("folder", metavar="FOLDER", help="folder with one folder per crowd")
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="folder with one folder per crowd; or names of data sets, such as bluebird,rte",
+    )
     parser.add_argument(
         "--methods",
         type=_method_names,
@@ -147,13 +151,14 @@ def _run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> Comparison:
     from bayescrowd.cli.progress import stage
     from bayescrowd.experiments.bench.contenders import exported_contender, own_contender
-    from bayescrowd.experiments.bench.crowds import read_crowds
+    from bayescrowd.experiments.bench.crowds import published_crowds, read_crowds
     from bayescrowd.experiments.bench.running import run_bench
 
     contenders: list[Contender] = [exported_contender(name) for name in args.methods]
     contenders += [own_contender(origin) for origin in args.method]
     with stage(f"reading {args.folder}"):
-        crowds = read_crowds(args.folder, tidy=args.tidy)
+        names = data_sets(args.folder)
+        crowds = published_crowds(names) if names else read_crowds(args.folder, tidy=args.tidy)
     for crowd in crowds:
         say(crowd.annotations.notes)
     return run_bench(

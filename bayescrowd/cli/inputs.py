@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bayescrowd.io.column_names import ExportedLabels
     from bayescrowd.io.reading import KnownLabels
 
-__all__ = ["read_input", "read_known", "say", "use_own_truth"]
+__all__ = ["data_sets", "read_input", "read_known", "say", "use_own_truth"]
 
 COLUMN_OPTIONS = ("format", "task", "worker", "label", "columns")
 """Options about the columns of a file, which a data set does not have."""
@@ -98,6 +98,16 @@ def use_own_truth(args: argparse.Namespace) -> None:
 
         if has_truth(args.labels):
             args.truth = args.labels
+
+
+def data_sets(text: str) -> list[str]:
+    """The data sets of labels that the text names with commas between them; none if it is a path.
+
+    Raises:
+        FileNotFoundError: there is no such file or folder, and a name resembles that of a data set.
+    """
+    names = [name.strip() for name in text.split(",")]
+    return names if not os.path.lexists(text) and all(map(_is_data_set, names)) else []
 
 
 def say(notes: tuple[str, ...]) -> None:

@@ -248,6 +248,21 @@ def test_every_command_takes_data_sets(folder, capsys, command):
         assert found["scores"]["n"] == 3
 
 
+def test_bench_takes_data_sets(folder, capsys):
+    chosen = ("--methods", "MajorityVote", "--reference", "MajorityVote")
+    found, _ = document(capsys, "bench", "small", *chosen)
+    (crowd,) = found["crowds"]
+    assert (crowd["crowd"], crowd["n_labels"], crowd["n_scored"]) == ("small", 6, 3)
+    # tasks 1 and 3 are unanimous and right; the tie of task 2 counts as half wrong
+    assert found["results"][0]["error"] == pytest.approx(0.5 / 3)
+    line = refusal(capsys, "bench", "small,truthless", *chosen)
+    assert line.startswith("bayescrowd: no truth is known for the data set 'truthless'")
+    line = refusal(capsys, "bench", "small,truthles", *chosen)
+    assert line == (
+        "bayescrowd: truthles: there is no such file; did you mean truthless, a data set?"
+    )
+
+
 def test_reading_options_for_labels_apply_to_data_sets(folder, capsys):
     found, _ = document(capsys, "aggregate", "small", *QUICK, "--classes", "2,1,0")
     assert [row["class"] for row in found["classes"]] == ["2", "1", "0"]
