@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """The value of an argument; one of several choices may be typed in upper or lower case."""
-        value = super()._get_value(action, arg_string)  # type: ignore[misc]
+        value = super()._get_value(action, arg_string)
         if action.choices is None or isinstance(action, argparse._SubParsersAction):
             return value
         spelled = {str(choice).casefold(): choice for choice in action.choices}

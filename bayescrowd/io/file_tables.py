@@ -243,9 +243,9 @@ class DelimitedText:
         with contextlib.suppress(csv.Error):  # a field beyond the limit: no row can be named
             for number, fields in self._records():
                 if len(fields) != len(self.columns):
-                    names = "the header" if self.names is None else argument("columns")
+                    head = "the header" if self.names is None else argument("columns")
                     raise ValueError(
-                        f"{self.source}: row {number} does not match {names}: expected "
+                        f"{self.source}: row {number} does not match {head}: expected "
                         f"{len(self.columns)} fields, found {len(fields)}"
                     )
                 for place, name in places.items():

@@ -110,10 +110,11 @@ def read_rows(
         return source, nested_judgements(source, data, *columns.roles)
     if chosen in ("mturk", "toloka"):
         read = mturk_judgements if chosen == "mturk" else toloka_judgements
-        table = _delimited_text(chosen, source, data, raw_cells=raw_cells)
-        return source, read(table, *columns.roles)
+        export = _delimited_text(chosen, source, data, raw_cells=raw_cells)
+        return source, read(export, *columns.roles)
     container = _container(path, data) if chosen == "wide" else chosen
-    table, notes = file_table(container, source, data, raw_cells=raw_cells), ()
+    table = file_table(container, source, data, raw_cells=raw_cells)
+    notes: tuple[str, ...] = ()
     if columns.names is not None:
         table, notes = with_names(table, columns.names)
     is_guessed = format is None and is_wide(table, *columns.roles)

@@ -275,7 +275,7 @@ def read_known_labels(
     task_column = find_column(table, "task", task, option=f"--{name}-columns")
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
     refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
-    found, given = {"task": task_column, "truth": label_column}, {"task": task, "truth": label}
+    roles, given = {"task": task_column, "truth": label_column}, {"task": task, "truth": label}
     known = ExportedLabels(
         table.read([task_column, label_column]),
         task_column,
@@ -283,7 +283,7 @@ def read_known_labels(
         label_column,
         table.row_number,
         is_text=isinstance(table, DelimitedText),
-        notes=guess_note(source, found, given, f"--{name}-columns"),
+        notes=guess_note(source, roles, given, f"--{name}-columns"),
     )
     return match_known_labels(source, known, annotations, name=name, tidy=tidy)
 

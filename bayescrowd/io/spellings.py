@@ -97,8 +97,9 @@ def merge_spellings(
     merged = [_respelled(value, spelling) for value in found]
     if merged == found:
         return rows
-    is_ordered = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered
-    order = column.dtype.categories if is_ordered else found
+    order, is_ordered = found, False
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        order, is_ordered = list(column.dtype.categories), True
     distinct = list(dict.fromkeys(_respelled(plain(value), spelling) for value in order))
     place = {value: position for position, value in enumerate(distinct)}
     # factorize codes a missing label as -1, which picks the last entry
@@ -106,7 +107,7 @@ def merge_spellings(
     if rows.is_text and all(isinstance(value, str) for value in distinct):
         texts = pa.chunked_array([pa.array(distinct, pa.large_string())])
         distinct = integers_if_canonical(texts).dictionary_decode().to_pylist()
-    labels = pd.Categorical.from_codes(new_codes, categories=distinct, ordered=is_ordered)
+    labels = pd.Categorical.from_codes(new_codes, categories=pd.Index(distinct), ordered=is_ordered)
     note = f"{source}: merged labels that differ only in case or surrounding blanks: "
     return rows._replace(
         frame=_with_column(rows.frame, rows.label, labels),
