@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from bayescrowd.information import pairwise_mutual_information as pairwise_mutual_information
     from bayescrowd.io.reading import read_annotations as read_annotations
     from bayescrowd.io.reading import read_truth as read_truth
+    from bayescrowd.io.spellings import SpellingWarning as SpellingWarning
     from bayescrowd.io.verdicts import read_verdicts as read_verdicts
     from bayescrowd.mixture.mdpd import MDPD as MDPD
     from bayescrowd.mixture.stagewise import ExpensiveFitWarning as ExpensiveFitWarning
@@ -128,6 +129,7 @@ _NAMES = {
     "RoundRobin": "bayescrowd.budgeted.policies.baselines",
     "SelectiveDawidSkene": "bayescrowd.selection.workers.selective_dawid_skene",
     "SpectralDawidSkene": "bayescrowd.aggregation.spectral.estimator",
+    "SpellingWarning": "bayescrowd.io.spellings",
     "StagewiseEM": "bayescrowd.mixture.stagewise_estimator",
     "TableDataset": "bayescrowd.data.table_dataset",
     "TruthWarning": "bayescrowd.data.truth",

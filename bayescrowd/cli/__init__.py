@@ -3,6 +3,8 @@
 * `demo`, `aggregate`, `panel`, `posterior`, `compare`, `workers`, `agreement`, `bench`,
   `multiselect`, `budget`, `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
+* `inputs`: what commands read, files or data sets by name, and what is said about it.
+* `names`: names in any spelling, and the one that may have been meant by an unknown one.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
 * `known_labels`: files of true labels, for the fit or for scoring.

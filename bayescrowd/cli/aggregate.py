@@ -19,6 +19,7 @@ from bayescrowd.cli.agreement_text import (
 )
 from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
+    LABELS_HELP,
     METHODS,
     Commands,
     add_reading_options,
@@ -29,6 +30,7 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
+from bayescrowd.cli.inputs import use_own_truth
 from bayescrowd.cli.known_labels import (
     GoldAndTruth,
     add_column_options,
@@ -58,9 +60,14 @@ methods:
 
 input:
   A table with one row per judgement: CSV, TSV, JSON lines, a JSON array or Parquet, text also
-  gzipped; or an export of Mechanical Turk, Toloka or Label Studio. Columns are found by their usual
-  names (task, item, ...; worker, annotator, ...; label, answer, ...) or named with --task, --worker
-  and --label. Rows without a label are left out and counted.
+  gzipped, in UTF-8 or UTF-16; or an export of Mechanical Turk, Toloka or Label Studio. Columns are
+  found by their usual names (task, item, image, ...; worker, annotator, judge, ...; label, answer,
+  rating, value, ...), which is said on standard error, or named with --task, --worker and --label;
+  those of a file without a header with --columns. Rows without a label are left out and counted.
+  LABELS may be the name of a data set (bluebird, rte, ...: 'bayescrowd datasets list'), unless
+  there is a file of this name. It is scored against its own truth if --truth names no other; --gold
+  and --truth take names of data sets, too.
+  Labels that differ only in case or surrounding blanks are reported; --tidy merges them.
   Panels of judges may come as a wide table, with a row per task and a column of labels per judge,
   or as one JSON object {{judge: {{task: label}}}}. --format wide takes every column but the task's
   (and one named truth or gold) for a judge; without it, a table is wide if it has no column for the
@@ -88,6 +95,8 @@ exit codes:
 
 examples:
   bayescrowd aggregate labels.csv
+  bayescrowd aggregate bluebird
+  bayescrowd aggregate votes.txt --columns task,worker,label --tidy
   bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv
   bayescrowd aggregate answers.tsv --task item --label answer --gold known.csv --out -
   zcat labels.csv.gz | bayescrowd aggregate - --method wawa --truth truth.csv --json"""
@@ -103,9 +112,7 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--method",
         type=method_name,
@@ -175,6 +182,7 @@ class _Outcome(NamedTuple):
 
 
 def _run(args: argparse.Namespace) -> int:
+    use_own_truth(args)
     _check_files(args)
     estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
     outcome = _aggregate(args, estimator)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from bayescrowd.cli.exports import command_name, exported_classes, summary_of
-from bayescrowd.data.text import shorten
+from bayescrowd.cli.names import known_name, unknown_option
+from bayescrowd.data.text import did_you_mean, shorten
 
 if TYPE_CHECKING:
     from bayescrowd.aggregation.protocol import Aggregator
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTAINERS",
     "DEFAULT_METHOD",
+    "LABELS_HELP",
     "METHODS",
     "MOST",
     "PICTURES",
@@ -25,6 +29,7 @@ __all__ = [
     "Parser",
     "add_raw_cells",
     "add_reading_options",
+    "add_tidy",
     "check_outputs",
     "comma_separated",
     "make_estimator",
@@ -84,6 +89,9 @@ MOST = 2**32 - 1
 CONTAINERS = (".nc", ".nc4", ".netcdf")
 """Extensions of files of posterior draws, in NetCDF."""
 
+LABELS_HELP = "file of judgements; - reads standard input; or the name of a data set"
+"""Help for the input of commands that read labels."""
+
 PICTURES = (".png", ".pdf", ".svg")
 """Extensions of the pictures that commands can write."""
 
@@ -102,6 +110,37 @@ class Parser(argparse.ArgumentParser):
         if self.make_epilog is not None:
             self.epilog = self.make_epilog()
         return super().format_help()
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the arguments; an unknown option is refused before anything that may be missing."""
+        given = sys.argv[1:] if args is None else list(args)
+        own = given
+        if any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
+            # what follows the command is for the command's own parser
+            own = list(takewhile(lambda argument: argument.startswith("-"), given))
+        if (fault := unknown_option(own, self._option_string_actions)) is not None:
+            self.error(fault)
+        return super().parse_known_args(given, namespace)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """The value of an argument; one of several choices may be typed in upper or lower case."""
+        value = super()._get_value(action, arg_string)
+        if action.choices is None or isinstance(action, argparse._SubParsersAction):
+            return value
+        spelled = {str(choice).casefold(): choice for choice in action.choices}
+        return spelled.get(str(value).casefold(), value)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise unless the value is one of the choices, and suggest the closest of them."""
+        if action.choices is None or value in action.choices:
+            return
+        hint = did_you_mean(str(value), map(str, action.choices))
+        if isinstance(action, argparse._SubParsersAction):
+            kind = str(action.metavar).lower()
+            raise argparse.ArgumentError(None, f"no {kind} {shorten(repr(value), 40)}; {hint}")
+        raise argparse.ArgumentError(action, f"invalid choice {shorten(repr(value), 40)}; {hint}")
 
     def error(self, message: str) -> NoReturn:
         """Print the message on one line and exit with the code for bad usage."""
@@ -155,6 +194,13 @@ def add_reading_options(parser: Parser) -> None:
     for role in ("task", "worker", "label"):
         reading.add_argument(f"--{role}", metavar="COLUMN", help=f"column of the {role}")
     reading.add_argument(
+        "--columns",
+        type=comma_separated,
+        metavar="A,B,...",
+        help="names of all columns of a CSV or TSV file without a header, in order, such as "
+        "task,worker,label; known labels may then come without a header as well, as task,label",
+    )
+    reading.add_argument(
         "--classes",
         type=comma_separated,
         metavar="A,B,...",
@@ -166,7 +212,18 @@ def add_reading_options(parser: Parser) -> None:
         default="keep",
         help="how to treat repeated judgements of a task by one worker; default: %(default)s",
     )
+    add_tidy(reading)
     add_raw_cells(reading)
+
+
+def add_tidy(group: argparse._ActionsContainer) -> None:
+    """Declare the option that merges labels that differ only in case or surrounding blanks."""
+    group.add_argument(
+        "--tidy",
+        action="store_true",
+        help="merge labels that differ only in case or surrounding blanks into the most frequent "
+        "spelling, in all files; without it, they are counted and reported",
+    )
 
 
 def add_raw_cells(group: argparse._ActionsContainer) -> None:
@@ -181,19 +238,14 @@ def add_raw_cells(group: argparse._ActionsContainer) -> None:
 
 
 def read_labels(args: argparse.Namespace) -> Annotations:
-    """Read the file of judgements according to the reading options."""
-    from bayescrowd.io.reading import read_annotations
+    """Read the judgements, of a file or of a data set, according to the reading options."""
+    from bayescrowd.cli.inputs import read_input, say
+    from bayescrowd.io.reading import annotations_of
 
-    return read_annotations(
-        args.labels,
-        args.format,
-        task=args.task,
-        worker=args.worker,
-        label=args.label,
-        classes=args.classes,
-        duplicates=args.duplicates,
-        raw_cells=args.raw_cells,
-    )
+    source, rows = read_input(args.labels, args)
+    annotations = annotations_of(source, rows, args.classes, args.duplicates, tidy=args.tidy)
+    say(annotations.notes)
+    return annotations
 
 
 def check_outputs(
@@ -245,12 +297,9 @@ def check_outputs(
 
 
 def method_name(text: str) -> str:
-    """Argument type: the name of a method."""
-    if text not in METHODS:
-        raise argparse.ArgumentTypeError(
-            f"no method {text!r}; expected one of {', '.join(METHODS)}"
-        )
-    return text
+    """Argument type: the name of a method, or of its class, in any spelling."""
+    classes = {method.estimator: name for name, method in METHODS.items()}
+    return known_name(text, {name: name for name in METHODS} | classes, "method")
 
 
 def natural_number(text: str) -> int:

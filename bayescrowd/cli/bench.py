@@ -8,11 +8,18 @@ import math
 import shutil
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayescrowd._version import __version__
-from bayescrowd.cli.arguments import METHODS, Commands, check_outputs, comma_separated
+from bayescrowd.cli.arguments import (
+    METHODS,
+    Commands,
+    add_tidy,
+    check_outputs,
+    comma_separated,
+)
+from bayescrowd.cli.inputs import data_sets, say
+from bayescrowd.cli.names import known_name
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
 
@@ -50,7 +57,7 @@ methods:
 input:
   One folder per crowd: FOLDER/NAME/labels.csv (or labels.csv.gz) with one row per judgement (task,
   worker, label), and FOLDER/NAME/truth.csv with the true labels of some or all tasks (task, label).
-  Methods never see the truth.
+  Methods never see the truth. Instead of a folder, data sets may be named (bluebird,rte).
 
 output:
   A table for each measure, with crowds as rows, methods as columns, and means over the crowds on
@@ -85,7 +92,11 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument("folder", metavar="FOLDER", help="folder with one folder per crowd")
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="folder with one folder per crowd; or names of data sets, such as bluebird,rte",
+    )
     parser.add_argument(
         "--methods",
         type=_method_names,
@@ -107,6 +118,7 @@ def add_to(commands: Commands) -> None:
         default="AutoAggregator",
         help="method to which the others are compared; default: %(default)s",
     )
+    add_tidy(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--journal", metavar="FILE", help="keep finished measurements, and continue from them"
@@ -139,13 +151,16 @@ def _run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> Comparison:
     from bayescrowd.cli.progress import stage
     from bayescrowd.experiments.bench.contenders import exported_contender, own_contender
-    from bayescrowd.experiments.bench.crowds import read_crowds
+    from bayescrowd.experiments.bench.crowds import published_crowds, read_crowds
     from bayescrowd.experiments.bench.running import run_bench
 
     contenders: list[Contender] = [exported_contender(name) for name in args.methods]
     contenders += [own_contender(origin) for origin in args.method]
     with stage(f"reading {args.folder}"):
-        crowds = read_crowds(args.folder)
+        names = data_sets(args.folder)
+        crowds = published_crowds(names) if names else read_crowds(args.folder, tidy=args.tidy)
+    for crowd in crowds:
+        say(crowd.annotations.notes)
     return run_bench(
         crowds,
         contenders,
@@ -364,14 +379,8 @@ def _number(value: Any) -> Any:
 
 def _exported_name(text: str) -> str:
     """Argument type: an exported aggregator, by its name in Python or on the command line."""
-    spelled = {name.lower(): name for name in _CLASSES} | {
-        short.lower(): name for name, short in _CLASSES.items()
-    }
-    if (name := spelled.get(text.lower())) is not None:
-        return name
-    close = get_close_matches(text.lower(), spelled, n=1, cutoff=0.5)
-    hint = f"did you mean {spelled[close[0]]}?" if close else f"expected one of {_listed()}"
-    raise argparse.ArgumentTypeError(f"no method {shorten(text, 40)!r}; {hint}")
+    names = {name: name for name in _CLASSES}
+    return known_name(text, names | {short: name for name, short in _CLASSES.items()}, "method")
 
 
 def _method_names(text: str) -> list[str]:
@@ -381,7 +390,3 @@ def _method_names(text: str) -> list[str]:
     if len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(f"{text!r}: a method is named twice")
     return names
-
-
-def _listed() -> str:
-    return ", ".join([*_CLASSES, "all"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,8 @@ from bayescrowd.cli.arguments import (
     positive_number,
 )
 from bayescrowd.cli.exports import command_name, exported_classes, summary_of
-from bayescrowd.data.text import quantity
+from bayescrowd.cli.names import known_name
+from bayescrowd.data.text import closest_name, quantity
 
 if TYPE_CHECKING:
     from bayescrowd.budgeted.policy import Policy
@@ -177,6 +179,9 @@ def check_arguments(
         raise ValueError(f"--rate {args.rate:g} needs --noise, the kind of wrong labels")
     if args.noise != "none" and not args.rate:
         raise ValueError(f"--noise {args.noise} needs --rate, the share of wrong labels")
+    close = None if os.path.lexists(args.table) else closest_name(args.table, PUBLISHED)
+    if close not in (None, args.table):
+        raise FileNotFoundError(f"{args.table}: there is no such file; did you mean {close}?")
     if args.target is None and not _is_published(args.table):
         raise ValueError(f"--target is missing: which column of {args.table} holds the class?")
     check_outputs(
@@ -351,7 +356,7 @@ def budget_list(text: str) -> list[float]:
 
 def policy_names(text: str) -> list[str]:
     """Argument type: names of policies, or 'all'; the default policy is put first."""
-    if text == "all":
+    if text.casefold() == "all":
         return list(POLICIES)
     names = [policy_name(name) for name in comma_separated(text)]
     if len(set(names)) < len(names):
@@ -360,12 +365,9 @@ def policy_names(text: str) -> list[str]:
 
 
 def policy_name(text: str) -> str:
-    """Argument type: the name of a policy, as listed, or of its class."""
-    by_class = {offer.policy: name for name, offer in POLICIES.items() if not offer.options}
-    name = by_class.get(text, text)
-    if name not in POLICIES:
-        raise argparse.ArgumentTypeError(f"no policy {text!r}; there are {', '.join(POLICIES)}")
-    return name
+    """Argument type: the name of a policy, or of its class, in any spelling."""
+    classes = {offer.policy: name for name, offer in POLICIES.items() if not offer.options}
+    return known_name(text, {name: name for name in POLICIES} | classes, "policy")
 
 
 def _costs(text: str) -> dict[str, float]:
@@ -386,10 +388,7 @@ def _costs(text: str) -> dict[str, float]:
 
 
 def _model(text: str) -> str:
-    name = text.replace("-", "_")
-    if name not in MODELS:
-        raise argparse.ArgumentTypeError(f"no model {text!r}; there are {', '.join(MODELS)}")
-    return name
+    return known_name(text, {name: name for name in MODELS}, "model")
 
 
 def _rate(text: str) -> float:

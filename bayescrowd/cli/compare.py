@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
+    LABELS_HELP,
     Commands,
     add_reading_options,
     check_outputs,
@@ -47,7 +48,7 @@ labels are needed."""
 _EPILOG = """\
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
-  judgement or, for panels of judges, one column per judge.
+  judgement or, for panels of judges, one column per judge; or a data set by its name (bluebird).
 
 output:
   One row per model, best first:
@@ -78,9 +79,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--models",
         type=_model_names,

@@ -10,6 +10,7 @@ import textwrap
 
 from bayescrowd.cli.arguments import Commands
 from bayescrowd.cli.text import align
+from bayescrowd.data.text import did_you_mean
 
 __all__ = ["add_to"]
 
@@ -61,9 +62,7 @@ def _fetch(args: argparse.Namespace) -> int:
         raise ValueError("datasets fetch: expected either names of data sets or --all")
     unknown = [name for name in args.names if name not in dataset_names()]
     if unknown:
-        raise ValueError(
-            f"no data set {unknown[0]!r}; expected one of {', '.join(dataset_names())}"
-        )
+        raise ValueError(f"no data set {unknown[0]!r}; {did_you_mean(unknown[0], dataset_names())}")
     paths: dict[str, list[str]] = {}
     failures: list[str] = []
     for name in dataset_names() if args.all else args.names:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from bayescrowd.cli.arguments import comma_separated
+from bayescrowd.cli.inputs import read_known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +21,6 @@ __all__ = [
     "GoldAndTruth",
     "add_column_options",
     "read_gold_and_truth",
-    "read_known",
     "two_names",
     "without_truth_warnings",
 ]
@@ -89,25 +89,6 @@ def read_gold_and_truth(args: argparse.Namespace, annotations: Annotations) -> G
                 f"{args.truth}: every task in it is also in the gold file; nothing is left to score"
             )
     return GoldAndTruth(gold, truth, scored, n_unscored)
-
-
-def read_known(args: argparse.Namespace, name: str, annotations: Annotations) -> KnownLabels | None:
-    """The labels of `--gold` or `--truth`, matched with the annotations; None without the option.
-
-    Args:
-        args: options of the command, with `--NAME`, `--NAME-columns` and the reading options.
-        name: 'gold' or 'truth'.
-        annotations: judgements with the tasks and classes to match.
-    """
-    from bayescrowd.io.reading import read_known_labels
-
-    path = getattr(args, name)
-    if path is None:
-        return None
-    task, label = getattr(args, f"{name}_columns")
-    return read_known_labels(
-        path, annotations, task=task, label=label, name=name, raw_cells=args.raw_cells
-    )
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from bayescrowd.cli.arguments import (
     natural_number,
     positive_number,
 )
+from bayescrowd.cli.inputs import read_input, read_known, say
 from bayescrowd.cli.known_labels import two_names
 from bayescrowd.data.text import quantity
 
@@ -83,7 +84,9 @@ def add_to(commands: Commands) -> None:
     )
     parser.set_defaults(run=_run)
     parser.add_argument(
-        "verdicts", metavar="VERDICTS", help="file of verdicts; - reads standard input"
+        "verdicts",
+        metavar="VERDICTS",
+        help="file of verdicts; - reads standard input; or the name of a data set",
     )
     gold = parser.add_argument_group("gold")
     gold.add_argument("--gold", metavar="FILE", help="true labels of some tasks")
@@ -248,26 +251,21 @@ def _read(
 ) -> tuple[Verdicts, pd.Series | None, pd.Series | None]:
     from bayescrowd.data.truth import TruthWarning
     from bayescrowd.io.reading import read_truth
-    from bayescrowd.io.verdicts import read_verdicts
+    from bayescrowd.io.verdicts import verdicts_of
 
-    verdicts = read_verdicts(
-        args.verdicts,
-        args.format,
-        task=args.task,
-        worker=args.worker,
-        label=args.label,
-        classes=args.classes,
-        duplicates=args.duplicates,
-        abstentions=args.abstain,
-        raw_cells=args.raw_cells,
+    source, rows = read_input(args.verdicts, args)
+    verdicts = verdicts_of(
+        source, rows, args.classes, args.duplicates, args.abstain, tidy=args.tidy
     )
-    if args.gold is None:
-        return verdicts, None, None
-    task, label = args.gold_columns
     ann = verdicts.annotations
-    gold = read_truth(args.gold, ann, task=task, label=label, name="gold", raw_cells=args.raw_cells)
+    say(ann.notes)
+    known = read_known(args, "gold", ann)
+    if known is None:
+        return verdicts, None, None
+    gold = known.labels
     if args.gold_weights is None:
         return verdicts, gold, None
+    task, _ = args.gold_columns
     with warnings.catch_warnings():  # what there is to warn of was said with the labels
         warnings.simplefilter("ignore", TruthWarning)
         weights = read_truth(args.gold, ann, task=task, label=args.gold_weights, name="gold")

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     CONTAINERS,
+    LABELS_HELP,
     Commands,
     add_reading_options,
     check_outputs,
     read_labels,
 )
+from bayescrowd.cli.inputs import use_own_truth
 from bayescrowd.cli.known_labels import (
     GoldAndTruth,
     add_column_options,
@@ -61,7 +63,7 @@ methods:
 
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
-  judgement or, for panels of judges, one column per judge.
+  judgement or, for panels of judges, one column per judge; or a data set by its name (bluebird).
 
 output:
   A summary is printed: whether the draws can be trusted (worst R-hat, smallest effective sample
@@ -93,9 +95,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.make_epilog = _epilog
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--model",
         type=model_name,
@@ -113,7 +113,8 @@ def add_to(commands: Commands) -> None:
     known.add_argument(
         "--truth",
         metavar="FILE",
-        help="true labels, used for scoring only; tasks that are also in --gold are not scored",
+        help="true labels, used for scoring only; tasks that are also in --gold are not scored; "
+        "default: those of the data set that LABELS names",
     )
     add_column_options(known)
     output = parser.add_argument_group("output")
@@ -159,6 +160,7 @@ class _Outcome(NamedTuple):
 
 
 def _run(args: argparse.Namespace) -> int:
+    use_own_truth(args)
     _check_arguments(args)
     outcome = _sample(args)
     _write(args, outcome)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
 from bayescrowd.cli.arguments import Parser, natural_number, positive_number
+from bayescrowd.cli.names import known_name
 from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
@@ -97,11 +97,8 @@ def model_list() -> str:
 
 
 def model_name(text: str) -> str:
-    """Argument type: the name of a model, with underscores or hyphens."""
-    name, known = text.replace("-", "_"), models_of_labels()
-    if name not in known:
-        raise argparse.ArgumentTypeError(f"no model {text!r}; there are {', '.join(known)}")
-    return name
+    """Argument type: the name of a model, in any spelling."""
+    return known_name(text, {name: name for name in models_of_labels()}, "model")
 
 
 def counts_of(source: str, ann: Annotations) -> dict[str, Any]:

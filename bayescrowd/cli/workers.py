@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
+    LABELS_HELP,
     Commands,
     add_reading_options,
     check_outputs,
@@ -53,7 +54,7 @@ flags:
 
 input:
   As for 'bayescrowd aggregate': CSV, TSV, JSON, Parquet or a platform's export, with one row per
-  judgement or, for panels of judges, one column per judge.
+  judgement or, for panels of judges, one column per judge; or a data set by its name (bluebird).
 
 output:
   A summary is printed. --out writes the judgements of the kept workers (task, worker, label) and
@@ -81,9 +82,7 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--top", type=positive_number, metavar="N", help="keep the N best workers")
     number.add_argument(

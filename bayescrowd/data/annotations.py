@@ -47,6 +47,7 @@ class Annotations:
         workers: the user's worker ids; workers without a judgement are allowed.
         classes: the classes in their fixed order.
         n_dropped: number of rows dropped because they had no label.
+        notes: what was guessed or changed when the labels were read from a file, in sentences.
 
     Examples:
         >>> import pandas as pd
@@ -69,6 +70,7 @@ class Annotations:
     workers: pd.Index
     classes: pd.Index
     n_dropped: int = 0
+    notes: tuple[str, ...] = ()
 
     @classmethod
     @validate_arguments

@@ -1,8 +1,39 @@
-"""Names shortened to fit into a table, a message or a picture, and numbers with their nouns."""
+"""Names shortened to fit, names that may have been meant, and numbers with their nouns."""
 
 from __future__ import annotations
 
-__all__ = ["quantity", "shorten", "shorten_middle"]
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["closest_name", "did_you_mean", "quantity", "shorten", "shorten_middle"]
+
+
+def closest_name(text: str, names: Iterable[str]) -> str | None:
+    """The name that somebody who typed `text` may have meant, or None if none is close.
+
+    Examples:
+        >>> closest_name("Blubird", ["rte", "bluebird"])
+        'bluebird'
+        >>> closest_name("cats", ["rte", "bluebird"])
+    """
+    by_text = {name.casefold(): name for name in names}
+    # difflib's own cutoff, below which suggestions are mostly of another word
+    close = get_close_matches(text.casefold(), by_text, n=1, cutoff=0.6)
+    return by_text[close[0]] if close else None
+
+
+def did_you_mean(text: str, names: Iterable[str]) -> str:
+    """What to type instead of an unknown name: the closest one, or one of all.
+
+    Examples:
+        >>> did_you_mean("dawid-skeen", ["dawid-skene", "mace"])
+        'did you mean dawid-skene?'
+        >>> did_you_mean("magic", ["dawid-skene", "mace"])
+        'expected one of dawid-skene, mace'
+    """
+    known = list(names)
+    close = closest_name(text, known)
+    return f"expected one of {', '.join(known)}" if close is None else f"did you mean {close}?"
 
 
 def quantity(number: int, noun: str, plural: str | None = None) -> str:

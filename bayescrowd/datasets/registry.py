@@ -18,13 +18,16 @@ from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.dataset import Dataset
 from bayescrowd.data.table_dataset import TableDataset
+from bayescrowd.data.text import did_you_mean
 from bayescrowd.datasets.ct_slices import load_ct_slices
 from bayescrowd.datasets.public_files import PublicFile, is_here, locate
 
 __all__ = [
     "catalogue",
+    "crowd_names",
     "dataset_names",
     "fetch",
+    "has_truth",
     "is_local",
     "load_dataset",
     "load_table",
@@ -120,6 +123,26 @@ def dataset_names() -> tuple[str, ...]:
     return (*_CROWDS, *_TABLES)
 
 
+def crowd_names() -> tuple[str, ...]:
+    """Names of the crowds.
+
+    Examples:
+        >>> crowd_names()
+        ('bluebird', 'rte', 'trec', 'dog', 'web', 'anaesthetist')
+    """
+    return tuple(_CROWDS)
+
+
+def has_truth(name: str) -> bool:
+    """Whether the truth of some tasks of a crowd is known.
+
+    Examples:
+        >>> has_truth("bluebird"), has_truth("anaesthetist")
+        (True, False)
+    """
+    return len(_lookup(name, _CROWDS, "data set").files) > 1
+
+
 def catalogue() -> pd.DataFrame:
     """Table of the data sets: kind, whether they are on this machine, and description.
 
@@ -199,7 +222,7 @@ def _lookup(
     if others is not None and name in others:
         raise ValueError(f"{name!r} is not a {what}: use {loader}({name!r})")
     if name not in entries:
-        raise ValueError(f"no {what} {name!r}; expected one of {', '.join(entries)}")
+        raise ValueError(f"no {what} {name!r}; {did_you_mean(name, entries)}")
     return entries[name]
 
 

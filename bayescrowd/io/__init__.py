@@ -6,6 +6,7 @@
 * `platform_exports`: exports of Mechanical Turk, Label Studio and Toloka.
 * `judge_tables`: wide tables with a column per judge, and JSON objects `{judge: {task: label}}`.
 * `formats`: all of these formats, recognised by extension and content.
+* `spellings`: labels that differ only in case or surrounding blanks, reported or merged.
 * `reading`: `read_annotations` and `read_truth`, for files of any of these formats.
 * `verdicts`: `read_verdicts`, for judges who may abstain.
 * `judgement_files`: numeric judgements, targets and costs.

@@ -12,6 +12,7 @@ them; a file without errors is read once.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -33,6 +34,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
+from bayescrowd.data.text import quantity
+from bayescrowd.data.vocabulary import argument
 from bayescrowd.io.cells import unquote_column
 
 __all__ = [
@@ -49,6 +52,8 @@ __all__ = [
 
 _BLOCK_SIZE = 1 << 22
 """Bytes that Arrow parses at a time; larger blocks were slower."""
+
+_EXPECTED_TEXT = "expected text in UTF-8: save the file again in this encoding ('CSV UTF-8')"
 
 _SAMPLE = 1_000
 """Number of JSON lines whose keys form the list of columns."""
@@ -68,12 +73,38 @@ def file_contents(path: str | os.PathLike[str]) -> tuple[str, bytes]:
             data = gzip.decompress(data)
         except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
             raise ValueError(f"{source}: truncated or damaged gzip file ({fault})") from None
-    data = data.removeprefix(b"\xef\xbb\xbf")  # the byte order mark of UTF-8
+    data = _as_utf8(data, source)
     if not data or data.isspace():
         raise ValueError(f"{source}: the file is empty; expected a header and rows")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{source}: this is UTF-16 text; expected UTF-8")
+    if data.startswith(b"PK\x03\x04"):
+        raise ValueError(
+            f"{source}: this is a zip archive, such as an Excel workbook; expected a table, such "
+            "as the sheet saved as CSV (UTF-8)"
+        )
     return source, data
+
+
+def _as_utf8(data: bytes, source: str) -> bytes:
+    """The text in UTF-8 without a byte order mark; bytes without such a mark are left as they are.
+
+    UTF-16 is what spreadsheets save as 'Unicode text'.
+    """
+    if data.startswith(codecs.BOM_UTF8):
+        return data.removeprefix(codecs.BOM_UTF8)
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the former begins like UTF-16
+        raise ValueError(f"{source}: this is UTF-32 text; {_EXPECTED_TEXT}")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeDecodeError as fault:
+            raise ValueError(
+                f"{source}: truncated or damaged UTF-16 text ({fault.reason} at byte "
+                f"{fault.start:,})"
+            ) from None
+    start = data[:64]  # every other byte of Latin text in UTF-16 is zero
+    if len(start) > 3 and any(start[::2]) != any(start[1::2]):
+        raise ValueError(f"{source}: this is UTF-16 text without its mark; {_EXPECTED_TEXT}")
+    return data
 
 
 def arrow_copy(data: bytes) -> pa.Buffer:
@@ -90,13 +121,15 @@ def arrow_copy(data: bytes) -> pa.Buffer:
 
 @dataclass(frozen=True)
 class DelimitedText:
-    r"""A table of delimited text with a header, quoted as in RFC 4180.
+    r"""A table of delimited text, quoted as in RFC 4180, with a header or with given names.
 
     Args:
         source: name of the file in messages.
         data: content of the file, in UTF-8 without a byte order mark.
         delimiter: character between fields.
         raw_cells: whether to keep the apostrophe before text that a spreadsheet would run.
+        names: names of all columns of a file without a header; None if row 1 is the header.
+        skips_row_1: whether row 1 is left out although the columns are named, being a header.
 
     Examples:
         >>> from bayescrowd.io.file_tables import DelimitedText
@@ -109,27 +142,43 @@ class DelimitedText:
     data: bytes = field(repr=False)
     delimiter: str
     raw_cells: bool = False
+    names: tuple[str, ...] | None = None
+    skips_row_1: bool = False
 
     @cached_property
-    def columns(self) -> list[str]:
-        """The fields of the header."""
+    def first_row(self) -> list[str]:
+        """The fields of the first row, which is the header unless the columns have given names."""
         try:
-            _, header = next(self._records())
+            _, fields = next(self._records())
         except csv.Error as fault:
             raise ValueError(
                 f"{self.source}: row 1 is not the header of a table ({fault})"
             ) from None
-        for name in header:
-            self._refuse_undecodable(name, 1, None)
-        return header
+        for text in fields:
+            self._refuse_undecodable(text, 1, None)
+        return fields
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The given names of the columns, or the fields of the header."""
+        if self.names is None:
+            return self.first_row
+        if len(self.first_row) != len(self.names):
+            raise ValueError(
+                f"{self.source}: row 1 has {quantity(len(self.first_row), 'field')}, but "
+                f"{argument('columns')} names {quantity(len(self.names), 'column')}; expected a "
+                "name for each field"
+            )
+        return list(self.names)
 
     def read(self, names: Sequence[str]) -> pa.Table:
         """These columns, dictionary-encoded."""
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             if self.columns.count(name) > 1:
+                place = "row 1" if self.names is None else argument("columns")
                 raise ValueError(
-                    f"{self.source}: row 1: two columns are named {name!r}; expected one"
+                    f"{self.source}: {place}: two columns are named {name!r}; expected one"
                 )
         if self.data.count(b'"') % 2:
             self._refuse_open_quote()
@@ -138,24 +187,30 @@ class DelimitedText:
         except pa.ArrowInvalid as fault:
             self._refuse_rows(wanted)
             raise ValueError(f"{self.source}: {str(fault).splitlines()[0][:200]}") from None
+        if self.skips_row_1:
+            table = table.slice(1)
         columns = {name: integers_if_canonical(table[name]) for name in wanted}
         if not self.raw_cells:
             columns = {name: unquote_column(column) for name, column in columns.items()}
         return pa.table(columns)
 
     def row_number(self, position: int) -> int:
-        """Number of the row at a position, counting the header as row 1 and blank lines too."""
+        """Number of the row at a position, counting a header as row 1 and blank lines too."""
+        n_before = position + (self.names is None or self.skips_row_1)
         try:
-            return next(islice(self._records(), position + 1, None))[0]
+            return next(islice(self._records(), n_before, None))[0]
         except csv.Error:  # a field beyond the csv module's limit; assume that no line is blank
-            return position + 2
+            return n_before + 1
 
     def _parse(self, names: list[str], block_size: int = _BLOCK_SIZE) -> pa.Table:
         """These columns as text, with null for empty fields."""
         try:
             return pyarrow.csv.read_csv(
                 pa.BufferReader(arrow_copy(self.data)),
-                read_options=pyarrow.csv.ReadOptions(block_size=block_size),
+                read_options=pyarrow.csv.ReadOptions(
+                    block_size=block_size,
+                    column_names=self.names,
+                ),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=self.delimiter, newlines_in_values=b'"' in self.data
                 ),
@@ -188,8 +243,9 @@ class DelimitedText:
         with contextlib.suppress(csv.Error):  # a field beyond the limit: no row can be named
             for number, fields in self._records():
                 if len(fields) != len(self.columns):
+                    head = "the header" if self.names is None else argument("columns")
                     raise ValueError(
-                        f"{self.source}: row {number} does not match the header: expected "
+                        f"{self.source}: row {number} does not match {head}: expected "
                         f"{len(self.columns)} fields, found {len(fields)}"
                     )
                 for place, name in places.items():
@@ -202,7 +258,7 @@ class DelimitedText:
             place = f"row {number}" + (f", column {column!r}" if column is not None else "")
             raise ValueError(
                 f"{self.source}: {place}: byte 0x{ord(stray[0]) & 0xFF:02x} is not UTF-8; "
-                "expected text in UTF-8"
+                f"{_EXPECTED_TEXT}"
             )
 
     def _refuse_open_quote(self) -> None:

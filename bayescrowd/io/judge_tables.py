@@ -27,6 +27,7 @@ from bayescrowd.io.cells import unquote_text
 from bayescrowd.io.column_names import (
     ExportedLabels,
     find_column,
+    guess_note,
     is_known_label,
     usual_columns,
 )
@@ -142,6 +143,7 @@ def wide_judgements(
         row_number,
         is_text=isinstance(table, DelimitedText),
         blank_is_unasked=True,
+        notes=guess_note(table.source, {"task": task_column}, {"task": task}),
     )
 
 
@@ -220,12 +222,12 @@ def _judge_columns(table: FileTable, task: str) -> list[str]:
 
 
 def _distinct_texts(frame: Any, column: str) -> set[str] | None:
-    """The different labels of a column as text; None if it holds something else."""
+    """The different labels of a column without regard to case; None if it holds something else."""
     try:
         values = _pandas_column(frame, column).dropna().unique()
     except TypeError:  # a list or an object
         return None
-    return {text for value in values if (text := text_of(value).strip())}
+    return {text for value in values if (text := text_of(value).strip().casefold())}
 
 
 def _stack(table: FileTable, frame: Any, judges: list[str]) -> pd.Series:

@@ -26,14 +26,23 @@ from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
 from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column, text_of
-from bayescrowd.io.column_names import ExportedLabels, find_column
-from bayescrowd.io.file_tables import FileTable, file_contents
-from bayescrowd.io.formats import Columns, Format, file_table, guess_format, read_rows
+from bayescrowd.io.column_names import ExportedLabels, find_column, guess_note
+from bayescrowd.io.file_tables import DelimitedText, file_contents
+from bayescrowd.io.formats import (
+    Columns,
+    Format,
+    file_table,
+    guess_format,
+    read_rows,
+    with_names,
+)
+from bayescrowd.io.spellings import merge_spellings, warn_of_known_spellings, warn_of_spellings
 
 __all__ = [
     "Format",
     "KnownLabels",
     "annotations_of",
+    "match_known_labels",
     "read_annotations",
     "read_known_labels",
     "read_truth",
@@ -51,6 +60,8 @@ def read_annotations(
     classes: Sequence[Any] | None = None,
     duplicates: Duplicates = "keep",
     raw_cells: bool = False,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> Annotations:
     r"""Read judgements from a file.
 
@@ -80,10 +91,19 @@ def read_annotations(
         raw_cells: whether to keep the apostrophe before text of a CSV or TSV file that a
             spreadsheet would run as a formula. Tables that bayescrowd writes have it; by default it
             is removed, so that `'=x` is read as `=x`.
+        columns: names of all columns of a CSV or TSV file without a header, in order; a header that
+            is there after all is noticed and left out. By default, row 1 is the header.
+        tidy: whether to merge labels that differ only in case or surrounding blanks. The most
+            frequent spelling wins, or else the one that occurs first; a spelling among `classes`
+            wins over all others.
 
     Fields of CSV and TSV files are text, and only empty fields are missing; a column in which all
     values are plain integers becomes integers. Fields of a CSV file are separated by commas, or by
-    semicolons or tabs if its header has no comma.
+    semicolons, tabs or spaces if its first row has no comma. Text is in UTF-8, or in UTF-16 with a
+    byte order mark.
+
+    Columns whose name only suggests their role, such as image for the task or value for the label,
+    are guesses: the `notes` of the annotations say so, as well as what was merged.
 
     An empty cell of a wide table is no judgement. Rows without a label, and null in a nested
     object, are judgements without a label; they are dropped and counted in `n_dropped`.
@@ -92,6 +112,9 @@ def read_annotations(
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file cannot be read as judgements.
+
+    Warns:
+        SpellingWarning: labels differ only in case or surrounding blanks, and `tidy` is false.
 
     Examples:
         >>> import tempfile
@@ -102,15 +125,22 @@ def read_annotations(
         >>> bc.read_annotations(path)
         Annotations(3 labels: 2 tasks, 2 workers, 2 classes)
     """
-    columns = Columns(task, worker, label)
-    source, rows = read_rows(path, format, columns, raw_cells=raw_cells)
-    return annotations_of(source, rows, classes, duplicates)
+    roles = Columns(task, worker, label, None if columns is None else tuple(columns))
+    source, rows = read_rows(path, format, roles, raw_cells=raw_cells)
+    return annotations_of(source, rows, classes, duplicates, tidy=tidy)
 
 
 def annotations_of(
-    source: str, rows: ExportedLabels, classes: Sequence[Any] | None, duplicates: Duplicates
+    source: str,
+    rows: ExportedLabels,
+    classes: Sequence[Any] | None,
+    duplicates: Duplicates,
+    *,
+    tidy: bool,
 ) -> Annotations:
     """Annotations from rows of a file; tasks and workers without a label are kept."""
+    if tidy:
+        rows = merge_spellings(source, rows, classes)
     frame = rows.frame
     if classes is not None and all(isinstance(name, str) for name in classes):
         frame = _labels_as_text(frame, rows.label, classes)
@@ -124,7 +154,10 @@ def annotations_of(
         source=source,
         row_number=rows.row_number,
     )
-    return replace(annotations, n_dropped=0) if rows.blank_is_unasked else annotations
+    if classes is None:  # classes that the user lists differ on purpose
+        warn_of_spellings(annotations, source)
+    n_dropped = 0 if rows.blank_is_unasked else annotations.n_dropped
+    return replace(annotations, n_dropped=n_dropped, notes=rows.notes)
 
 
 @validate_arguments
@@ -136,8 +169,10 @@ def read_truth(
     label: str | None = None,
     name: str = "truth",
     raw_cells: bool = False,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> pd.Series:
-    r"""Read known labels of tasks from a table: CSV, TSV, JSON lines or Parquet.
+    r"""Read known labels of tasks from a table: CSV, TSV, JSON lines, JSON arrays or Parquet.
 
     Tasks and classes are matched with those of the annotations by their text, so that the 7 of one
     file is the '7' of another. Missing labels are ignored, and a task may be repeated with the same
@@ -152,9 +187,14 @@ def read_truth(
             label.
         name: name of the result and of the labels in messages: 'truth' or 'gold'.
         raw_cells: whether to keep apostrophes, as for `read_annotations`.
+        columns: names of all columns of a CSV or TSV file without a header, in order. A header that
+            is there after all is noticed, and its names count instead.
+        tidy: whether labels that differ from a class of the annotations only in case or surrounding
+            blanks are this class, and others that differ so among themselves are one.
 
     Returns:
         The labels, as classes of the annotations, indexed by task in the order of the annotations.
+        If columns were guessed or labels merged, `attrs["notes"]` says how.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -162,6 +202,8 @@ def read_truth(
 
     Warns:
         TruthWarning: some tasks have no judgements; the warning says how many.
+        SpellingWarning: labels differ from a class only in case or surrounding blanks, and `tidy`
+            is false.
 
     Examples:
         >>> import tempfile
@@ -174,8 +216,17 @@ def read_truth(
         {1: 'dog'}
     """
     found = read_known_labels(
-        path, annotations, task=task, label=label, name=name, raw_cells=raw_cells
+        path,
+        annotations,
+        task=task,
+        label=label,
+        name=name,
+        raw_cells=raw_cells,
+        columns=columns,
+        tidy=tidy,
     )
+    if found.notes:
+        found.labels.attrs["notes"] = found.notes
     return found.labels
 
 
@@ -188,6 +239,8 @@ class KnownLabels(NamedTuple):
     """Number of tasks in the file that nobody judged and that are left out."""
     n_unchosen: int
     """Number of labels whose class nobody chose."""
+    notes: tuple[str, ...] = ()
+    """What was guessed or changed when the file was read, in sentences for the user."""
 
     def counts(self) -> dict[str, int]:
         """How well the file matches the annotations, for JSON output."""
@@ -206,27 +259,52 @@ def read_known_labels(
     label: str | None,
     name: str,
     raw_cells: bool,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> KnownLabels:
     """`read_truth`, with the numbers of tasks and labels that do not match."""
     source, data = file_contents(path)
-    chosen = guess_format(path, source, data)
+    chosen = guess_format(path, source, data, has_header=columns is None)
     if chosen in ("label-studio", "nested"):
         found = "array" if chosen == "label-studio" else "object of objects"
         raise ValueError(f"{source}: found a JSON {found}; expected a table with one row per task")
     table = file_table(chosen, source, data, raw_cells=raw_cells)
+    if isinstance(table, DelimitedText) and columns is not None:
+        named, left_out = with_names(table, columns)
+        table = table if left_out else named
     task_column = find_column(table, "task", task, option=f"--{name}-columns")
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
     refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
-    frame = table.read([task_column, label_column])
-    labels = _positions(table, frame, label_column, annotations.classes)
+    roles, given = {"task": task_column, "truth": label_column}, {"task": task, "truth": label}
+    known = ExportedLabels(
+        table.read([task_column, label_column]),
+        task_column,
+        "",
+        label_column,
+        table.row_number,
+        is_text=isinstance(table, DelimitedText),
+        notes=guess_note(source, roles, given, f"--{name}-columns"),
+    )
+    return match_known_labels(source, known, annotations, name=name, tidy=tidy)
+
+
+def match_known_labels(
+    source: str, rows_read: ExportedLabels, annotations: Annotations, *, name: str, tidy: bool
+) -> KnownLabels:
+    """Known labels from rows, matched with annotations; the arguments are as for `read_truth`."""
+    if tidy:
+        rows_read = merge_spellings(source, rows_read, annotations.classes)
+    frame, task_column, label_column = rows_read.frame, rows_read.task, rows_read.label
+    where = Where(source, rows_read.row_number)
+    labels = _positions(where, frame, label_column, annotations.classes)
     rows = np.flatnonzero(labels != _MISSING)
     if not len(rows):
         raise ValueError(f"{source}: column {label_column!r} has no labels; expected at least one")
-    tasks, labels = _positions(table, frame, task_column, annotations.tasks)[rows], labels[rows]
+    tasks, labels = _positions(where, frame, task_column, annotations.tasks)[rows], labels[rows]
     if (tasks == _MISSING).any():
         row = int(rows[np.argmax(tasks == _MISSING)])
         raise ValueError(
-            f"{_place(table, row, task_column)}: the task of this {name} label is missing; "
+            f"{where.row(row)}, column {task_column!r}: the task of this {name} label is missing; "
             f"expected one of the {annotations.n_tasks:,} tasks of the annotations"
         )
     is_here = tasks >= 0
@@ -242,6 +320,8 @@ def read_known_labels(
     if (labels < 0).any():  # classes that nobody chose: added as text after the others
         column = _pandas_column(frame, label_column).iloc[rows]
         others, which = np.unique(column[labels < 0].map(_text), return_inverse=True)
+        n_others = dict(zip(others.tolist(), np.bincount(which).tolist(), strict=True))
+        warn_of_known_spellings(n_others, classes, source)
         labels[labels < 0] = len(classes) + which
         classes = pd.Index([*classes, *others], dtype=object)
     known = np.full(annotations.n_tasks, _MISSING)
@@ -249,8 +329,8 @@ def read_known_labels(
     if (known[tasks] != labels).any():
         clash = int(np.argmax(known[tasks] != labels))
         raise ValueError(
-            f"{_place(table, int(rows[clash]), label_column)}: a second, different {name} label "
-            f"for task {_text(annotations.tasks[tasks[clash]])!r}; expected one per task"
+            f"{where.row(int(rows[clash]))}, column {label_column!r}: a second, different {name} "
+            f"label for task {_text(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
     present = np.flatnonzero(known != _MISSING)
     warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
@@ -258,7 +338,7 @@ def read_known_labels(
         classes.take(known[present]).array, index=annotations.tasks.take(present), name=name
     )
     n_unchosen = int((known[present] >= annotations.n_classes).sum())
-    return KnownLabels(labels_by_task, len(absent), n_unchosen)
+    return KnownLabels(labels_by_task, len(absent), n_unchosen, rows_read.notes)
 
 
 def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
@@ -289,7 +369,7 @@ _MISSING = -2
 
 
 def _positions(
-    table: FileTable, frame: Any, column: str, vocabulary: pd.Index
+    where: Where, frame: Any, column: str, vocabulary: pd.Index
 ) -> Int[np.ndarray, " row"]:
     """Position of each value's text in the vocabulary; -1 if unknown, -2 if missing."""
     series = _pandas_column(frame, column)
@@ -298,18 +378,14 @@ def _positions(
     except TypeError:
         row, bad = next((i, v) for i, v in enumerate(series) if not isinstance(v, Hashable))
         raise ValueError(
-            f"{_place(table, row, column)}: found a {type(bad).__name__}; expected text, a number, "
-            "True or False"
+            f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
+            "a number, True or False"
         ) from None
     is_truth_value = vocabulary.dtype == bool
     place = {_text(value, is_truth_value): i for i, value in enumerate(vocabulary)}
     texts = [_text(value, is_truth_value) for value in values]
     found = [place.get(text, -1) if text.strip() else _MISSING for text in texts]
     return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
-
-
-def _place(table: FileTable, position: int, column: str) -> str:
-    return f"{table.source}: row {table.row_number(position)}, column {column!r}"
 
 
 def _pandas_column(frame: Any, column: str) -> pd.Series:

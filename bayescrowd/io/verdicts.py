@@ -27,7 +27,7 @@ from bayescrowd.io.file_tables import integers_if_canonical
 from bayescrowd.io.formats import Columns, Format, read_rows
 from bayescrowd.io.reading import annotations_of
 
-__all__ = ["Verdicts", "read_verdicts"]
+__all__ = ["Verdicts", "read_verdicts", "verdicts_of"]
 
 
 class Verdicts(NamedTuple):
@@ -55,6 +55,8 @@ def read_verdicts(
     duplicates: Duplicates = "keep",
     abstentions: Sequence[str] = (),
     raw_cells: bool = False,
+    columns: Sequence[str] | None = None,
+    tidy: bool = False,
 ) -> Verdicts:
     r"""Read verdicts of judges from a file, and keep abstentions apart from tasks never asked.
 
@@ -76,6 +78,9 @@ def read_verdicts(
         abstentions: labels that are no verdicts, such as 'unsure'; compared as text, without regard
             to case and to blanks around them. Those that do not occur change nothing.
         raw_cells: whether to keep apostrophes, as for `read_annotations`.
+        columns: names of all columns of a file without a header, as for `read_annotations`.
+        tidy: whether to merge labels that differ only in case or surrounding blanks, as for
+            `read_annotations`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -97,15 +102,28 @@ def read_verdicts(
         0     2  llama
         1     3    gpt  unsure
     """
+    roles = Columns(task, worker, label, None if columns is None else tuple(columns))
+    source, rows = read_rows(path, format, roles, raw_cells=raw_cells)
+    return verdicts_of(source, rows, classes, duplicates, abstentions, tidy=tidy)
+
+
+def verdicts_of(
+    source: str,
+    rows: ExportedLabels,
+    classes: Sequence[Any] | None,
+    duplicates: Duplicates,
+    abstentions: Sequence[str],
+    *,
+    tidy: bool,
+) -> Verdicts:
+    """Verdicts from rows of a file; the arguments are those of `read_verdicts`."""
     named = _spellings(abstentions, classes)
-    columns = Columns(task, worker, label)
-    source, rows = read_rows(path, format, columns, raw_cells=raw_cells)
     names = (rows.task, rows.worker, rows.label)
     frame = pd.DataFrame({name: _pandas_column(rows.frame, name) for name in names})
     codes, spellings = _abstention_codes(frame[rows.label], rows, source, named)
     labels = _without(frame[rows.label], codes >= 0, named, is_text=rows.is_text)
     verdicts = rows._replace(frame=frame.assign(**{rows.label: labels}))
-    annotations = annotations_of(source, verdicts, classes, duplicates)
+    annotations = annotations_of(source, verdicts, classes, duplicates, tidy=tidy)
     abstained = np.flatnonzero(codes >= 0)
     found = pd.DataFrame(
         {

@@ -192,7 +192,7 @@ def test_plan_says_when_a_pilot_is_too_small(folder, capsys):
         (["--budget", "4", "--labels", "5"], "--budget 4: expected at least 5"),
         (["--features", "4"], "--features 4: fruit.csv has 3 features"),
         (["--features", "0"], "expected an integer of at least 1"),
-        (["--policy", "magic"], "no policy 'magic'; there are budgeted-selection,"),
+        (["--policy", "magic"], "no policy 'magic'; expected one of budgeted-selection,"),
         (["--policy", "b-leafs,BLeafs"], "a policy is named twice"),
         (["--target", "sort"], "fruit.csv: there is no column 'sort'; expected one of"),
         (["--target", "country"], "column 'country' has one class only, 'here'"),

@@ -54,7 +54,7 @@ def test_fetch_goes_on_after_a_failure(capsys, monkeypatch, tmp_path):
     [
         ([], "expected either names of data sets or --all"),
         (["rte", "--all"], "expected either names of data sets or --all"),
-        (["rte", "bird"], "no data set 'bird'; expected one of bluebird, rte"),
+        (["rte", "bird"], "no data set 'bird'; did you mean bluebird?"),
     ],
 )
 def test_bad_names(capsys, arguments, message):

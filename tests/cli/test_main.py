@@ -123,12 +123,15 @@ def test_aggregating_loads_only_what_it_needs(tmp_path):
     ("arguments", "message"),
     [
         ([], "bayescrowd: the following arguments are required: COMMAND"),
-        (["agregate"], "bayescrowd: argument COMMAND: invalid choice: 'agregate'"),
+        (["agregate"], "bayescrowd: no command 'agregate'; did you mean aggregate?"),
         (["aggregate"], "bayescrowd aggregate: the following arguments are required: LABELS"),
-        (["aggregate", "x.csv", "--methd", "wawa"], "bayescrowd: unrecognized arguments"),
         (
-            ["aggregate", "x.csv", "--method", "magic"],
-            "bayescrowd aggregate: argument --method: no method 'magic'; expected one of auto, ",
+            ["aggregate", "x.csv", "--methd", "wawa"],
+            "bayescrowd aggregate: no option --methd; did you mean --method?",
+        ),
+        (
+            ["aggregate", "x.csv", "--method", "xyz"],
+            "bayescrowd aggregate: argument --method: no method 'xyz'; expected one of auto, ",
         ),
         (["aggregate", "x.csv", "--seed", "-1"], "expected an integer of at least 0"),
         (["aggregate", "x.csv", "--n-init", "two"], "'two': expected an integer of at least 1"),

@@ -141,7 +141,7 @@ def test_breast_cancer() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match=r"no data set 'blubird'; expected one of bluebird, rte"):
+    with pytest.raises(ValueError, match=r"no data set 'blubird'; did you mean bluebird\?"):
         registry.load_dataset("blubird")
     with pytest.raises(
         ValueError, match=r"no table 'iris'; expected one of nursery, breast-cancer"

@@ -60,6 +60,7 @@ def test_mixed_cells_and_headers():
 ids = texts.filter(lambda text: text.strip() and "\0" not in text)
 
 
+@pytest.mark.filterwarnings("ignore::bayescrowd.io.spellings.SpellingWarning")
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz"])
 @given(
     rows=st.lists(

@@ -232,9 +232,17 @@ def test_damaged_parquet_pages():
         (gzip.compress(b"", mtime=0), "the file is empty"),
         (gzip.compress(b"a,b\n1,x\n" * 99, mtime=0)[:-20], "truncated or damaged gzip file"),
         (b"\x1f\x8b\x08" + b"x" * 40, "truncated or damaged gzip file"),
-        ("a,b\n".encode("utf-16"), "this is UTF-16 text; expected UTF-8"),
+        ("a,b\n".encode("utf-16-le"), "this is UTF-16 text without its mark; expected text in UT"),
+        ("a,b\n".encode("utf-16-be"), "this is UTF-16 text without its mark"),
+        ("a,b\n".encode("utf-32"), "this is UTF-32 text; expected text in UTF-8: save the file"),
+        ("a,b\n".encode("utf-16")[:-1], r"truncated or damaged UTF-16 text \(truncated data at"),
+        (b"\xff\xfe", "the file is empty"),
+        (b"PK\x03\x04" + b"x" * 40, "this is a zip archive, such as an Excel workbook; expected"),
     ],
-    ids=["empty", "blank", "mark only", "empty gzip", "truncated gzip", "damaged gzip", "utf-16"],
+    ids=[
+        *("empty", "blank", "mark only", "empty gzip", "truncated gzip", "damaged gzip"),
+        *("utf-16-le", "utf-16-be", "utf-32", "cut utf-16", "mark of utf-16 only", "zip"),
+    ],
 )
 def test_bad_contents(tmp_path, contents, message):
     path = tmp_path / "x.csv"

@@ -97,8 +97,8 @@ def test_a_wide_table_in_parquet(tmp_path):
 
 @pytest.mark.parametrize("extension", ["csv", "data"])
 def test_a_format_that_is_named_needs_no_likeness(tmp_path, extension):
-    path = write(tmp_path, f"x.{extension}", "case,a,b\n1,x,p\n2,y,q\n")
-    assert read_annotations(path, "wide", task="case").n_labels == 4
+    path = write(tmp_path, f"x.{extension}", "thing,a,b\n1,x,p\n2,y,q\n")
+    assert read_annotations(path, "wide", task="thing").n_labels == 4
     if extension == "csv":  # the two judges share no label, and the task has no usual name
         with pytest.raises(ValueError, match="no column for the task"):
             read_annotations(path)

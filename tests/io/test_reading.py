@@ -56,6 +56,15 @@ def json_lines(frame):
         ("labels", json_lines(FRAME)),
         ("x.csv", CSV.replace("task,worker,label", "Item,Annotator ID,Response")),
         ("x.csv", FRAME.to_csv()),
+        ("x.txt", CSV),
+        ("x.txt", CSV.replace(",", " ")),
+        ("x.txt", json_lines(FRAME)),
+        ("x.csv", CSV.encode("utf-16")),
+        ("x.csv.gz", gzip.compress(CSV.encode("utf-16"), mtime=0)),
+        ("x.tsv", ("\ufeff" + CSV.replace(",", "\t")).encode("utf-16-be")),
+        ("x.jsonl", json_lines(FRAME).encode("utf-16")),
+        ("x.json", FRAME.to_json(orient="records").encode("utf-16")),
+        ("x.csv", CSV.replace("task,worker,label", "IMAGE,turker,Score")),
     ],
 )
 def test_plain_tables(tmp_path, name, contents):
@@ -109,6 +118,36 @@ def test_a_format_overrides_the_extension(tmp_path):
 def test_columns_by_name(tmp_path):
     path = write(tmp_path, "x.csv", "task,q,who,said\n9,1,ann,cat\n9,1,bob,dog\n9,2,ann,dog\n")
     assert rows_of(read_annotations(path, task="q", worker="who", label="said")) == ROWS
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x"])
+def test_columns_of_a_file_without_a_header(tmp_path, name):
+    path = write(tmp_path, name, CSV.partition("\n")[2])
+    ann = read_annotations(path, columns=["task", "worker", "label"])
+    assert rows_of(ann) == ROWS
+    assert (ann.tasks.dtype, ann.notes) == (np.int64, ())
+
+
+def test_rows_without_a_header_are_numbered_from_1(tmp_path):
+    path = write(tmp_path, "x.csv", "\n1,ann,cat\n\n2,,dog\n")
+    with pytest.raises(ValueError, match="row 4, column 'worker': missing worker id"):
+        read_annotations(path, columns=["task", "worker", "label"])
+
+
+def test_rows_below_a_header_that_is_left_out_keep_their_numbers(tmp_path):
+    path = write(tmp_path, "x.csv", "\n" + CSV + "3,,cat\n")
+    with pytest.raises(ValueError, match="row 6, column 'worker': missing worker id"):
+        read_annotations(path, columns=["task", "worker", "label"])
+
+
+def test_notes_say_what_was_guessed(tmp_path):
+    path = write(tmp_path, "x.csv", CSV.replace("task,worker", "clip,judge"))
+    assert read_annotations(write(tmp_path, "y.csv", CSV)).notes == ()
+    (note,) = read_annotations(path).notes
+    assert note.endswith(
+        "'clip' for the task and 'judge' for the worker (task= and worker= name others)"
+    )
+    assert read_annotations(path, task="clip", worker="judge").notes == ()
 
 
 def test_text_stays_text(tmp_path):
@@ -312,7 +351,6 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
             CSV.encode() + b"3,Andr\xe9,cat\n",
             "x.csv: row 5, column 'worker': byte 0xe9 is not UTF-8; expected text in UTF-8",
         ),
-        ("x.csv", CSV.encode("utf-16"), "x.csv: this is UTF-16 text; expected UTF-8"),
         ("x.csv", CSV + '3,ann,"cat\n', "x.csv: row 5: a quoted field is never closed"),
         ("x.tsv", CSV, "x.tsv: no column for the task; the columns are 'task,worker,label'"),
         (
@@ -332,7 +370,8 @@ def test_control_a_truth_of_other_tasks_is_refused(tmp_path):
         ("x.json", '[{"id": 1', "x.json: invalid JSON at character"),
         ("x.parquet", b"PAR1" + b"x" * 99, "x.parquet: truncated or damaged Parquet file"),
         ("x.parquet", CSV, "x.parquet: truncated or damaged Parquet file"),
-        ("x.xlsx", b"PK\x03\x04", "x.xlsx: unknown extension '.xlsx'; expected .csv, .tsv"),
+        ("x.xlsx", b"PK\x03\x04", "x.xlsx: this is a zip archive, such as an Excel workbook"),
+        ("x.doc", b"text", "x.doc: unknown extension '.doc'; expected .csv, .tsv"),
     ],
 )
 def test_bad_files(tmp_path, name, contents, message):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from bayescrowd.io.reading import read_annotations
+from bayescrowd.io.spellings import SpellingWarning
 from bayescrowd.io.verdicts import read_verdicts
 
 LONG = (
@@ -77,7 +78,8 @@ def test_an_empty_cell_of_a_wide_table_is_what_the_user_says(tmp_path):
 
 
 def test_nothing_but_an_empty_label_is_an_abstention_unless_named(tmp_path):
-    annotations, abstentions = read_verdicts(write(tmp_path, "x.csv", LONG))
+    with pytest.warns(SpellingWarning, match=r"' unsure ' \(1\), 'UNSURE' \(1\), 'Unsure' \(1\)"):
+        annotations, abstentions = read_verdicts(write(tmp_path, "x.csv", LONG))
     assert "Unsure" in annotations.classes
     assert rows_of(abstentions) == [(1, "c", "")]
 

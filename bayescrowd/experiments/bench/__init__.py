@@ -2,7 +2,7 @@
 
 From below:
 
-* `crowds`: the crowds of a folder, read and checked before anything is measured.
+* `crowds`: the crowds of a folder, or of data sets, read and checked before anything is measured.
 * `contenders`: the methods to measure, exported ones and a user's own.
 * `measurement`: one method on one crowd: error, log loss, calibration and seconds.
 * `records`: a journal of finished measurements, from which a killed run continues.

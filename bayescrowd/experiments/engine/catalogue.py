@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import NamedTuple
 
+from bayescrowd.data.text import did_you_mean
 from bayescrowd.experiments.engine.experiment import Experiment
 
 __all__ = ["CATALOGUE", "PAPERS", "Published", "experiment_named"]
@@ -267,7 +268,7 @@ def experiment_named(name: str) -> Experiment:
     entry = CATALOGUE.get(name)
     if entry is None:
         available = [entry.name for entry in CATALOGUE.values() if entry.module is not None]
-        raise ValueError(f"unknown experiment {name!r}; expected one of {', '.join(available)}")
+        raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, available)}")
     if entry.module is None:
         status = f"is {entry.status}" if entry.reason is not None else "cannot be rerun yet"
         raise ValueError(f"{name} {status}")
