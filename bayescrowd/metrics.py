@@ -18,6 +18,7 @@ tasks and those that the prediction does not list.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
-from bayescrowd.checks.parameters import Count, OpenFraction, validate_arguments
+from bayescrowd.checks.parameters import Count, Fraction, OpenFraction, validate_arguments
 from bayescrowd.data.predictions import ScoredTasks, match_prediction, match_probas
 from bayescrowd.data.truth import Truth, known_labels
 
@@ -44,6 +45,7 @@ __all__ = [
     "reliability_curve",
     "score_table",
     "task_losses",
+    "wilson_interval",
 ]
 
 TIE_TOLERANCE = 1e-9
@@ -319,6 +321,35 @@ def reliability_curve(
         1    1.0        1.00  1
     """
     return _reliability_curve(match_probas(probas, truth), n_bins)
+
+
+@validate_arguments
+def wilson_interval(
+    share: Fraction, n: Count, *, level: OpenFraction = 0.95
+) -> tuple[float, float]:
+    """Interval for the probability behind a share of n cases, such as an accuracy.
+
+    The interval is the one of Wilson (1927): the probabilities from which the share is at most z
+    standard errors away. It stays between 0 and 1, also for shares of 0 and 1.
+
+    Args:
+        share: observed share.
+        n: number of cases.
+        level: probability of the interval.
+
+    Returns:
+        Lower and upper end.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> [round(end, 3) for end in bc.metrics.wilson_interval(0.8, 10)]
+        [0.49, 0.943]
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5 / (1 + z**2 / n)
+    # Rounding must not leave the share outside, nor the interval leave 0 to 1.
+    return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
 
 
 def _decisions(probas: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:

@@ -1,7 +1,7 @@
 """The command line: arguments, files, exit codes; no statistics.
 
-* `demo`, `aggregate`, `panel`, `posterior`, `compare`, `workers`, `bench`, `multiselect`, `budget`,
-  `reproduce` and `datasets`: the commands, one module each.
+* `demo`, `aggregate`, `report`, `panel`, `posterior`, `compare`, `workers`, `bench`, `multiselect`,
+  `budget`, `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
@@ -44,6 +44,7 @@ from bayescrowd.cli import (
     multiselect,
     panel,
     posterior,
+    report,
     reproduce,
     workers,
 )
@@ -54,6 +55,7 @@ __all__ = ["main"]
 _COMMANDS = (
     demo,
     aggregate,
+    report,
     panel,
     posterior,
     compare,

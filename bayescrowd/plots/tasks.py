@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
@@ -97,7 +96,9 @@ def reliability(
     for i, (name, table) in enumerate(tables.items()):
         curve = metrics.reliability_curve(table, truth, n_bins=n_bins)
         accuracy = curve["accuracy"].to_numpy()
-        low, high = _wilson(accuracy, curve["n"].to_numpy(dtype=float))
+        shares = np.clip(accuracy, 0.0, 1.0)  # means, which may exceed 1 by rounding
+        bins = zip(shares.tolist(), curve["n"].tolist(), strict=True)
+        low, high = np.transpose([metrics.wilson_interval(share, n) for share, n in bins])
         error = metrics.expected_calibration_error(table, truth)
         colour, marker, line = _STYLES[i % len(_STYLES)]
         ax.errorbar(
@@ -123,12 +124,3 @@ def reliability(
         xlabel="probability of the label",
         ylabel="share of right labels",
     )
-
-
-def _wilson(
-    share: Float[np.ndarray, " bin"], n: Float[np.ndarray, " bin"], z: float = 1.96
-) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"]]:
-    """Wilson's interval for a share of n (Wilson 1927); it never leaves 0 to 1."""
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return centre - half, centre + half

@@ -16,7 +16,6 @@ import bayescrowd as bc
 from bayescrowd import plots
 from bayescrowd.budgeted.evaluation.planning import BudgetPlan
 from bayescrowd.plots.canvas import BLUE
-from bayescrowd.plots.tasks import _wilson
 from bayescrowd.posterior.checks import CrowdChecks
 from bayescrowd.posterior.container import assemble, dataset_of
 
@@ -347,12 +346,6 @@ def test_reliability_is_the_curve(est, data):
     np.testing.assert_allclose(line.get_ydata(orig=False), curve["accuracy"])
     error = bc.metrics.expected_calibration_error(est.probas_, data.truth)
     assert ax.get_legend().get_texts()[0].get_text() == f"EM: off by {error:.1%} on average"
-
-
-def test_wilson_by_hand():
-    # Wilson's interval for 8 of 10 at z = 1.96: 0.4902 to 0.9433.
-    low, high = _wilson(np.array([0.8]), np.array([10.0]))
-    np.testing.assert_allclose([low[0], high[0]], [0.4902, 0.9433], atol=5e-5)
 
 
 def test_label_uncertainty_counts_every_task(est):
