@@ -181,7 +181,12 @@ def _known_labels(
 def _draws(path: str) -> Any:
     from bayescrowd.posterior.container import load
 
-    return load(path)
+    try:
+        return load(path)
+    except FileNotFoundError:
+        raise
+    except OSError as fault:  # h5py's own words, which do not name the file
+        raise ValueError(f"{path}: this is no file of posterior draws ({fault})") from fault
 
 
 def _files(args: argparse.Namespace) -> dict[str, str | None]:
@@ -213,14 +218,16 @@ def _document(made: Report, path: str) -> dict[str, Any]:
 def _summary(made: Report, path: str) -> str:
     headline, document = made.document.headline, made.document
     accuracy, measured = headline.accuracy, headline.measured
-    lines = [
-        document.summary,
+    settled = (
         f"  {headline.n_settled:,} of {headline.n_tasks:,} tasks settled (at least "
         f"{headline.settled_at:.0%} sure), {headline.n_tasks - headline.n_settled:,} need more "
-        "labels",
+        "labels"
+    )
+    expected = (
         f"  expected accuracy {accuracy.value:.1%} (90% interval: {accuracy.lower:.1%} to "
-        f"{accuracy.upper:.1%})",
-    ]
+        f"{accuracy.upper:.1%})"
+    )
+    lines = [document.summary, settled, expected]
     if measured is not None:
         lines.append(
             f"  accuracy against the truth {measured.value:.1%} (90% interval: "

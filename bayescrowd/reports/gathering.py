@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 
 from bayescrowd._version import __version__
 from bayescrowd.aggregation.auto.aggregator import AutoAggregator
@@ -16,6 +17,7 @@ from bayescrowd.aggregation.protocol import Aggregator
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import quantity
 from bayescrowd.data.truth import Truth, TruthWarning, known_labels
+from bayescrowd.data.vocabulary import plain
 from bayescrowd.reports.agreement_findings import agreement_measures, pair_matrix, pair_table
 from bayescrowd.reports.document import LEVEL, Document, TruthFindings
 from bayescrowd.reports.headline import headline
@@ -142,15 +144,15 @@ def _posterior_findings(est: Aggregator, posterior: Any) -> tuple[str, pd.DataFr
     from bayescrowd.posterior.workers import worker_posterior
 
     probas = label_posterior(posterior)
-    place = probas.index.get_indexer(est.probas_.index)
+    place = _places(probas.index, est.probas_.index)
     if (place < 0).any():
-        task = est.probas_.index[int(np.argmax(place < 0))]
+        task = plain(est.probas_.index[int(np.argmax(place < 0))])
         raise ValueError(
             f"the posterior knows nothing of task {task!r}; expected draws given the same labels"
         )
     values = probas.to_numpy()[place]
-    labels = probas.columns.take(values.argmax(axis=1))
-    same = float((labels == pd.Index(est.labels_.to_numpy())).mean())
+    labels = _places(probas.columns, pd.Index(est.labels_.to_numpy()))
+    same = float((labels == values.argmax(axis=1)).mean())
     model = posterior.attrs.get("model")
     words = (
         f"Draws of the model {model}: the same label as in this report for {same:.1%} of the "
@@ -161,7 +163,17 @@ def _posterior_findings(est: Aggregator, posterior: Any) -> tuple[str, pd.DataFr
         accuracies = worker_posterior(posterior, probability=LEVEL)
     except ValueError:  # raters have no accuracy in this model
         return words, None
-    return words, accuracies
+    place = _places(accuracies.index, est.workers_)
+    return words, accuracies.iloc[place[place >= 0]].set_axis(est.workers_[place >= 0])
+
+
+def _places(held: pd.Index, wanted: pd.Index) -> Int[np.ndarray, " wanted"]:
+    """Positions of ids among those of the draws, -1 if absent; files hold some ids as text."""
+    place = held.get_indexer(wanted)
+    if (place < 0).any():
+        as_text = held.astype(str).get_indexer(wanted.astype(str))
+        place = np.where(place < 0, as_text, place)
+    return place
 
 
 def _settings(

@@ -95,10 +95,10 @@ def rater_table(
         Column("rater", "text"),
         Column("labels", "count"),
         Column("accuracy", "share", "expected share of right labels among those given"),
+        Column("flag", "text"),
         Column("like the answer", "share", "share of labels that equal the label of this report"),
         Column("information", "number", "what one label says about the class, in nats"),
         Column("group", "count", "number of the group of raters who repeat each other"),
-        Column("flag", "text"),
     ]
     cells: list[list[Cell]] = []
     accuracy = quality[["accuracy", "lower", "upper"]].to_numpy(dtype=float)
@@ -111,17 +111,17 @@ def rater_table(
                 shorten(name, WIDTH),
                 n_labels,
                 Interval(*accuracy[code].tolist()) if n_labels else None,
+                str(flags[code]),
                 float(same[code]),
                 float(information[code]),
                 group.get(name),
-                str(flags[code]),
             ]
         )
     if posterior is not None:
-        columns.insert(3, Column("posterior", "share", "accuracy by the draws of the posterior"))
+        columns.append(Column("posterior", "share", "accuracy by the draws of the posterior"))
         drawn = posterior.reindex(ann.workers)[["accuracy", "lower", "upper"]].to_numpy(dtype=float)
         for code, row in zip(rows.tolist(), cells, strict=True):
-            row.insert(3, Interval(*drawn[code].tolist()))
+            row.append(Interval(*drawn[code].tolist()))
     note = ""
     if len(rows) < ann.n_workers:
         note = (
