@@ -116,8 +116,9 @@ def _shares(
     else:
         table = prevalence(judge, gold, level=LEVEL).shares.reindex(ann.classes)
         note = (
-            f"Shares of all tasks with {LEVEL:.0%} intervals, from {quantity(len(gold), 'gold label')} "
-            "and all others; the gold counts as drawn at random."
+            f"Shares of all tasks with {LEVEL:.0%} intervals, from "
+            f"{quantity(len(gold), 'gold label')} and all others; the gold counts as drawn at "
+            "random."
         )
     order = np.arange(len(table))
     if len(order) > MOST_CLASSES:
