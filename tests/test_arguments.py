@@ -251,6 +251,7 @@ def examples() -> dict[str, Any]:
     judgements = judgements_and_target()
     return {
         "n_tasks": 12,
+        "share": 0.5,
         "n_workers": 6,
         "alpha": 0.5,
         "data": crowd.annotations,

@@ -358,3 +358,17 @@ def test_bad_bins() -> None:
 def test_measures_of_agreement_are_metrics_too() -> None:
     for name in agreement.__all__:
         assert getattr(metrics, name) is getattr(agreement, name)
+
+
+def test_wilson_by_hand() -> None:
+    # Wilson's interval for 8 of 10 at z = 1.96: 0.4902 to 0.9433.
+    np.testing.assert_allclose(metrics.wilson_interval(0.8, 10), [0.4902, 0.9433], atol=5e-5)
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.0, 5), (1.0, 5), (0.3, 40)])
+def test_wilson_ends_are_as_unlikely_as_asked_for(share: float, n: int) -> None:
+    """Each end is a probability from which the share is z standard errors away."""
+    ends = metrics.wilson_interval(share, n, level=0.9)
+    assert 0 <= ends[0] <= share <= ends[1] <= 1
+    for end in set(ends) - {0.0, 1.0}:
+        assert abs(share - end) == pytest.approx(1.6448536 * (end * (1 - end) / n) ** 0.5)
