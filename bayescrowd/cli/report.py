@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bayescrowd.data.annotations import Annotations
-    from bayescrowd.reports.page import Report
+    from bayescrowd.reports.document import Document
 
 __all__ = ["add_to"]
 
@@ -156,9 +156,10 @@ def _run(args: argparse.Namespace) -> int:
             raw_cells=args.raw_cells,
         )
     if args.json:
-        print(json.dumps(_document(made, args.out), indent=2, ensure_ascii=False))
+        print(json.dumps(_for_machines(made.document, args.out), indent=2, ensure_ascii=False))
     else:
-        print(_summary(made, args.out))
+        print(_summary(made.document))
+        print(f"{args.out}: report written ({len(made.html.encode()) / 1e6:.1f} MB)")
     return 0
 
 
@@ -198,9 +199,9 @@ def _files(args: argparse.Namespace) -> dict[str, str | None]:
     }
 
 
-def _document(made: Report, path: str) -> dict[str, Any]:
-    headline = made.document.headline
-    low, high = made.document.dependence.effective_votes
+def _for_machines(document: Document, path: str) -> dict[str, Any]:
+    headline = document.headline
+    low, high = document.dependence.effective_votes
     return {
         "bayescrowd": __version__,
         "report": path,
@@ -210,13 +211,13 @@ def _document(made: Report, path: str) -> dict[str, Any]:
         "n_unlabelled": headline.n_unlabelled,
         "expected_accuracy": headline.accuracy._asdict(),
         "measured_accuracy": None if headline.measured is None else headline.measured._asdict(),
-        "n_votes": made.document.dependence.n_votes,
+        "n_votes": document.dependence.n_votes,
         "effective_votes": [low, high],
     }
 
 
-def _summary(made: Report, path: str) -> str:
-    headline, document = made.document.headline, made.document
+def _summary(document: Document) -> str:
+    headline = document.headline
     accuracy, measured = headline.accuracy, headline.measured
     settled = (
         f"  {headline.n_settled:,} of {headline.n_tasks:,} tasks settled (at least "
@@ -234,7 +235,6 @@ def _summary(made: Report, path: str) -> str:
             f"{measured.lower:.1%} to {measured.upper:.1%})"
         )
     lines.append(f"  {document.dependence.summary}")
-    lines.append(f"{path}: report written ({len(made.html.encode()) / 1e6:.1f} MB)")
     return "\n".join(lines)
 
 
