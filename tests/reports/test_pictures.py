@@ -1,10 +1,13 @@
 """Inline pictures: lengths and places by hand, words for screen readers, names escaped."""
 
 import math
+import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
+from bayescrowd.reports import page
 from bayescrowd.reports.bars import NAMES, VALUES, bar_chart, interval_strip
 from bayescrowd.reports.calibration_curve import calibration_curve
 from bayescrowd.reports.document import Count, Interval, Matrix, Point
@@ -86,3 +89,47 @@ def test_vote_scale_by_hand():
     whole, maybe, sure = parts(vote_scale(4.0, (1.0, 2.0)), "rect")
     widths = [float(bar.get("width")) for bar in (whole, maybe, sure)]
     assert widths == [WIDTH, WIDTH / 2, WIDTH / 4]
+
+
+def palettes():
+    """Colours of the style sheet on a light screen, on a dark one and on paper."""
+    style = (Path(page.__file__).with_name("templates") / "style.css").read_text(encoding="utf-8")
+    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
+    return [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in blocks]
+
+
+def contrast(one, other):
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    levels = sorted(luminance(colour) for colour in (one, other))
+    return (levels[1] + 0.05) / (levels[0] + 0.05)
+
+
+def channels(colour):
+    return [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+
+
+def luminance(colour):
+    parts = colour if isinstance(colour, list) else channels(colour)
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_contrast_by_hand():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
+
+
+@pytest.mark.parametrize("colours", palettes(), ids=["light", "dark", "paper"])
+def test_text_is_easy_to_tell_from_what_is_behind_it(colours):
+    """AA asks for 4.5; the accessibility scan cannot judge text inside pictures."""
+    for name in ("ink", "soft", "accent", "warm"):
+        for behind in ("paper", "sheet"):
+            assert contrast(colours[name], colours[behind]) >= 4.5, (name, behind)
+    assert contrast(colours["warm"], colours["warm-sheet"]) >= 4.5
+    assert contrast(colours["ink"], colours["warm-sheet"]) >= 4.5
+    # The darkest cell of a matrix, with the paper shining through.
+    over, under = channels(colours["accent"]), channels(colours["paper"])
+    mixed = [DARKEST * a + (1 - DARKEST) * b for a, b in zip(over, under, strict=True)]
+    assert contrast(colours["ink"], mixed) >= 4.5
+    # Bars stand out from the paper (3 for what is no text).
+    assert contrast(colours["accent"], colours["paper"]) >= 3
