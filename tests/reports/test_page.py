@@ -173,10 +173,9 @@ def test_copies_are_a_group():
 
 def test_same_data_same_page():
     data = bc.simulate.crowd(40, 6, 2, labels_per_task=3, seed=5).annotations
-    one, other = (
-        re.sub(r"\d+\.\d{3}<", "<", bc.report(data, most_dropped=0).html) for _ in range(2)
-    )
-    # but for the seconds of the fits, which have three decimals
+    pages = [bc.report(bc.MajorityVote().fit(data), most_dropped=0).html for _ in range(2)]
+    # but for the seconds of the fits
+    one, other = (re.sub(r'<section id="methods".*?</section>', "", p, flags=re.S) for p in pages)
     assert one == other
 
 
