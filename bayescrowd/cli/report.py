@@ -11,9 +11,9 @@ from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
     METHODS,
     Commands,
+    add_known_labels,
     add_reading_options,
     check_outputs,
-    comma_separated,
     make_estimator,
     method_name,
     natural_number,
@@ -76,25 +76,11 @@ def add_to(commands: Commands) -> None:
         default=DEFAULT_METHOD,
         help="method of aggregation, one of those below; default: %(default)s",
     )
-    known = parser.add_argument_group("known labels and draws")
-    known.add_argument("--gold", metavar="FILE", help="true labels that the fit may use")
-    known.add_argument(
-        "--truth",
-        metavar="FILE",
-        help="true labels, used for scoring only; tasks that are also in --gold are not scored",
-    )
-    for name in ("gold", "truth"):
-        known.add_argument(
-            f"--{name}-columns",
-            type=_task_and_label,
-            metavar="TASK,LABEL",
-            default=(None, None),
-            help=f"columns of the {name} file, if their names are not recognised",
-        )
-    known.add_argument(
+    add_known_labels(parser, "tasks that are also in --gold are not scored")
+    content = parser.add_argument_group("content")
+    content.add_argument(
         "--posterior", metavar="FILE", help="posterior draws given the same labels (.nc)"
     )
-    content = parser.add_argument_group("content")
     content.add_argument(
         "--settled",
         type=_probability,
@@ -236,13 +222,6 @@ def _summary(document: Document) -> str:
         )
     lines.append(f"  {document.dependence.summary}")
     return "\n".join(lines)
-
-
-def _task_and_label(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]
 
 
 def _probability(text: str) -> float:

@@ -63,9 +63,10 @@ def gather(
         facts: further settings to state, by name.
     """
     ann = est._annotations
-    judge = _judge(est)
     scored = None if truth is None else _scored_truth(est, truth)
     measured = None if scored is None else measured_accuracy(est, scored)  # warns of tasks, once
+    draws, accuracies = _posterior_findings(est, posterior)
+    judge = _judge(est)
     rivals = fit_rivals(est, judge)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruthWarning)
@@ -73,7 +74,6 @@ def gather(
         found: TruthFindings | None = None
         if scored is not None:
             found = truth_findings(est, rivals, scored)
-    draws, accuracies = _posterior_findings(est, posterior)
     raters, raters_notes = rater_table(est, judge, accuracies)
     confusions, confusion_matrix = confusion_findings(est)
     return Document(
