@@ -180,7 +180,7 @@ def _settings(
     est: Aggregator, truth: pd.Series | None, settled: float, source: str, facts: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     parameters = ", ".join(f"{name}={value!r}" for name, value in est.get_params().items())
-    course = "nothing to iterate"
+    course = ""
     if est.n_iter_:
         state = "converged" if est.converged_ else "not converged"
         course = f"{state} after {quantity(est.n_iter_, 'iteration')}"

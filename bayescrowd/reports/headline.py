@@ -70,7 +70,7 @@ def expected_accuracy(right: Float[np.ndarray, " item"]) -> Interval:
 
     Examples:
         >>> [round(end, 3) for end in expected_accuracy(np.full(100_000, 0.8))]
-        [0.8, 0.665, 0.889]
+        [0.8, 0.665, 0.89]
     """
     mean, n = float(right.mean()), len(right)
     if not 0 < mean < 1:

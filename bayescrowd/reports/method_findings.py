@@ -67,7 +67,8 @@ def fit_rivals(est: Aggregator, judge: AutoAggregator) -> list[Rival]:
         if not (isinstance(est, kind) and not est._has_gold):
             rivals.append(_fit(kind(), ann))
     if judge is not est:
-        rivals.append(Rival("AutoAggregator (the default)", judge, math.nan, ""))
+        name = "AutoAggregator" + (" without gold" if est._has_gold else " (the default)")
+        rivals.append(Rival(name, judge, math.nan, ""))
     return rivals
 
 
@@ -117,7 +118,9 @@ def method_table(rivals: list[Rival], truth: pd.Series | None) -> tuple[Table, s
                 cells += [_accuracy(scores), better, scores.log_loss]
             cells.append(rival.seconds)
         rows.append(tuple(cells))
-    notes = [f"{column.title}: {column.meaning}." for column in columns if column.meaning]
+    notes = [
+        f"{column.title.capitalize()}: {column.meaning}." for column in columns if column.meaning
+    ]
     notes += [f"{rival.name} failed: {rival.problem}." for rival in rivals if rival.problem]
     if truth is None:
         notes.insert(0, UNKNOWN)
@@ -133,7 +136,7 @@ def truth_findings(est: Aggregator, rivals: list[Rival], truth: pd.Series) -> Tr
         shown["majority vote"] = vote
     scores = {name: score_table(fit.probas_, truth) for name, fit in shown.items()}
     measures: list[tuple[Cell, ...]] = [
-        ("accuracy, %", *(_as_percent(_accuracy(s)) for s in scores.values())),
+        ("accuracy", *(_accuracy(s) for s in scores.values())),
         ("macro-F1", *(s.macro_f1 for s in scores.values())),
         ("log loss, nats per task", *(s.log_loss for s in scores.values())),
         ("Brier score", *(s.brier for s in scores.values())),
@@ -169,10 +172,6 @@ def _accuracy(scores: Scores) -> Interval:
 def _wilson(share: float, n: int) -> Interval:
     share = min(max(share, 0.0), 1.0)  # a mean of shares may exceed 1 by rounding
     return Interval(share, *wilson_interval(share, n, level=LEVEL))
-
-
-def _as_percent(share: Interval) -> Interval:
-    return Interval(*(100 * end for end in share))
 
 
 def _difference(vote: Aggregator, est: Aggregator, truth: pd.Series) -> Interval:
