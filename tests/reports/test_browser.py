@@ -41,10 +41,17 @@ def page(chromium, address, request):
     width = getattr(request, "param", WIDTHS["desktop"])
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    show(browser, "light")
     for log in ("browser", "performance"):
         browser.get_log(log)  # what earlier pages wrote
     browser.get(address)
     return browser
+
+
+def show(browser, scheme, media=""):
+    """Let the reader prefer a light or a dark page, or print it."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
 
 
 def both_widths(test):
@@ -89,8 +96,7 @@ def test_page_is_no_wider_than_the_screen(page):
 @both_widths
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page, axe, scheme):
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    show(page, scheme)
     page.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
     page.execute_script(axe)
     found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
@@ -186,13 +192,12 @@ def test_page_can_be_read_without_scripts(chromium, address):
 
 
 def test_printed_page_leaves_out_what_paper_cannot_do(page):
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
-        for selector in ("nav", ".search", ".download"):
-            assert not page.find_element("css selector", selector).is_displayed()
-        assert page.find_element("id", "table-raters").is_displayed()
-        heights = "return [...document.querySelectorAll('.scroll')].every("
-        heights += "(box) => box.scrollHeight <= box.clientHeight + 1)"
-        assert page.execute_script(heights)
-    finally:
-        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    show(page, "dark", media="print")
+    for selector in ("nav", ".search", ".download"):
+        assert not page.find_element("css selector", selector).is_displayed()
+    assert page.find_element("id", "table-raters").is_displayed()
+    is_whole = "(box) => box.scrollHeight <= box.clientHeight + 1"
+    boxes = "[...document.querySelectorAll('.scroll')]"
+    assert page.execute_script(f"return {boxes}.every({is_whole})")
+    colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert colour == "rgb(255, 255, 255)"
