@@ -13,7 +13,6 @@ from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import quantity, shorten
 from bayescrowd.data.vocabulary import plain
 from bayescrowd.panel.drop_costs import Dropping
-from bayescrowd.panel.dropping import cost_of_dropping
 from bayescrowd.reports.document import LEVEL, Cell, Column, Dependence, Interval, Table
 
 __all__ = ["FLAGS", "dependence_findings", "rater_table"]
@@ -46,6 +45,9 @@ def dependence_findings(judge: AutoAggregator, gold: pd.Series | None, most: int
     """
     ann, found, dropping = judge._annotations, judge.dependence_, None
     if most:
+        # It imports scipy.stats, which takes longer than the rest of a small report.
+        from bayescrowd.panel.dropping import cost_of_dropping
+
         known = np.full(ann.n_tasks, -1, dtype=np.int32)
         if gold is not None:
             place = ann.tasks.get_indexer(gold.index)
