@@ -5,6 +5,7 @@
 * `arguments`: argument types, options and file checks that commands share.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
 * `labelled_tables`: tables of instances with features and a class, read from files.
+* `known_labels`: files of true labels, for the fit or for scoring.
 * `panel_text`, `panel_json`: the report of `panel` as text and as a document.
 * `budget_runs`: policies, options and runs of `budget`.
 * `sampling`: models, options and files of the commands that sample posteriors.

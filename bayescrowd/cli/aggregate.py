@@ -14,9 +14,9 @@ from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
     METHODS,
     Commands,
-    add_known_labels,
     add_reading_options,
     check_outputs,
+    comma_separated,
     make_estimator,
     method_name,
     natural_number,
@@ -99,11 +99,22 @@ def add_to(commands: Commands) -> None:
         default=DEFAULT_METHOD,
         help="method of aggregation, one of those below; default: %(default)s",
     )
-    add_known_labels(
-        parser,
-        "accuracy, macro-F1, Brier score and expected calibration error are printed; tasks that "
-        "are also in --gold are not scored",
+    known = parser.add_argument_group("known labels (tables with a task and a label per row)")
+    known.add_argument("--gold", metavar="FILE", help="true labels that the fit may use")
+    known.add_argument(
+        "--truth",
+        metavar="FILE",
+        help="true labels, used for scoring only: accuracy, macro-F1, Brier score and expected "
+        "calibration error are printed; tasks that are also in --gold are not scored",
     )
+    for name in ("gold", "truth"):
+        known.add_argument(
+            f"--{name}-columns",
+            type=_two_names,
+            metavar="TASK,LABEL",
+            default=(None, None),
+            help=f"columns of the {name} file, if their names are not recognised",
+        )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", metavar="FILE", help="write a table with one row per task; - prints it"
@@ -420,3 +431,10 @@ def _first_tasks(tasks: pd.DataFrame) -> str:
         f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
         f"{align(rows, left=(0, 1))}"
     )
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    names = comma_separated(text)
+    if len(names) != 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
+    return names[0], names[1]

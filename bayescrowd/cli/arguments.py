@@ -23,7 +23,6 @@ __all__ = [
     "PICTURES",
     "Commands",
     "Parser",
-    "add_known_labels",
     "add_raw_cells",
     "add_reading_options",
     "check_outputs",
@@ -181,29 +180,6 @@ def add_raw_cells(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_known_labels(parser: Parser, scored: str) -> argparse._ArgumentGroup:
-    """Declare the files of gold and of truth, and return the group of these options.
-
-    Args:
-        parser: parser of the command.
-        scored: what is done with the truth, for the help text.
-    """
-    known = parser.add_argument_group("known labels (tables with a task and a label per row)")
-    known.add_argument("--gold", metavar="FILE", help="true labels that the fit may use")
-    known.add_argument(
-        "--truth", metavar="FILE", help=f"true labels, used for scoring only: {scored}"
-    )
-    for name in ("gold", "truth"):
-        known.add_argument(
-            f"--{name}-columns",
-            type=_task_and_label,
-            metavar="TASK,LABEL",
-            default=(None, None),
-            help=f"columns of the {name} file, if their names are not recognised",
-        )
-    return known
-
-
 def read_labels(args: argparse.Namespace) -> Annotations:
     """Read the file of judgements according to the reading options."""
     from bayescrowd.io.reading import read_annotations
@@ -293,13 +269,6 @@ def comma_separated(text: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"{text!r}: expected names separated by commas")
     return names
-
-
-def _task_and_label(text: str) -> tuple[str, str]:
-    names = comma_separated(text)
-    if len(names) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the two names TASK,LABEL")
-    return names[0], names[1]
 
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:

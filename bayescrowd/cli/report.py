@@ -11,7 +11,6 @@ from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
     METHODS,
     Commands,
-    add_known_labels,
     add_reading_options,
     check_outputs,
     make_estimator,
@@ -19,11 +18,9 @@ from bayescrowd.cli.arguments import (
     natural_number,
     read_labels,
 )
+from bayescrowd.cli.known_labels import add_column_options, read_gold_and_truth
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from bayescrowd.data.annotations import Annotations
     from bayescrowd.reports.document import Document
 
 __all__ = ["add_to"]
@@ -76,7 +73,14 @@ def add_to(commands: Commands) -> None:
         default=DEFAULT_METHOD,
         help="method of aggregation, one of those below; default: %(default)s",
     )
-    add_known_labels(parser, "tasks that are also in --gold are not scored")
+    known = parser.add_argument_group("known labels (tables with a task and a label per row)")
+    known.add_argument("--gold", metavar="FILE", help="true labels that the fit may use")
+    known.add_argument(
+        "--truth",
+        metavar="FILE",
+        help="true labels, used for scoring only; tasks that are also in --gold are not scored",
+    )
+    add_column_options(known)
     content = parser.add_argument_group("content")
     content.add_argument(
         "--posterior", metavar="FILE", help="posterior draws given the same labels (.nc)"
@@ -117,20 +121,20 @@ def _run(args: argparse.Namespace) -> int:
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
-        gold, truth = (_known_labels(args, name, annotations) for name in ("gold", "truth"))
+        known = read_gold_and_truth(args, annotations)
         draws = None if args.posterior is None else _draws(args.posterior)
     estimator = make_estimator(args.method)
     if "seed" in estimator.get_params():
         estimator.set_params(seed=args.seed)
     with iterations(args.method):
-        estimator.fit(annotations, gold)
+        estimator.fit(annotations, known.gold_labels)
     import bayescrowd
 
     source = "standard input" if args.labels == "-" else args.labels
     with iterations("report"):
         made = bayescrowd.report(
             estimator,
-            truth=truth,
+            truth=known.scored,
             posterior=draws,
             path=args.out,
             overwrite=args.force,
@@ -147,22 +151,6 @@ def _run(args: argparse.Namespace) -> int:
         print(_summary(made.document))
         print(f"{args.out}: report written ({len(made.html.encode()) / 1e6:.1f} MB)")
     return 0
-
-
-def _known_labels(
-    args: argparse.Namespace, name: str, annotations: Annotations
-) -> pd.Series | None:
-    """The labels of the file of gold or truth; None without it."""
-    from bayescrowd.io.reading import read_known_labels
-
-    path = getattr(args, name)
-    if path is None:
-        return None
-    task, label = getattr(args, f"{name}_columns")
-    found = read_known_labels(
-        path, annotations, task=task, label=label, name=name, raw_cells=args.raw_cells
-    )
-    return found.labels
 
 
 def _draws(path: str) -> Any:
