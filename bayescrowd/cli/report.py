@@ -149,7 +149,7 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(_for_machines(made.document, args.out), indent=2, ensure_ascii=False))
     else:
         print(_summary(made.document))
-        print(f"{args.out}: report written ({len(made.html.encode()) / 1e6:.1f} MB)")
+        print(f"{args.out}: report written ({len(made.html.encode()) / 1e3:,.0f} kB)")
     return 0
 
 

@@ -50,6 +50,11 @@ def headline(
     ann, probas = est._annotations, est.probas_.to_numpy()
     confidence = probas.max(axis=1)
     accuracy, basis = _expected_accuracy(est, judge)
+    if not isinstance(est, AutoAggregator):
+        basis += (
+            f" Which tasks are settled goes by the probabilities of {type(est).__name__}, which "
+            "can be far too sure."
+        )
     shares, note = _shares(est, judge, ann)
     return Headline(
         n_tasks=ann.n_tasks,

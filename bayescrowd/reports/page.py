@@ -52,7 +52,7 @@ class Report:
         headline = self.document.headline
         return (
             f"Report({headline.n_settled:,} of {headline.n_tasks:,} tasks settled, expected "
-            f"accuracy {headline.accuracy.value:.0%}, {len(self.html) / 1e6:.1f} MB)"
+            f"accuracy {headline.accuracy.value:.0%}, {len(self.html) / 1e3:,.0f} kB)"
         )
 
     @validate_arguments
