@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from bayescrowd.posterior.sample import label_posterior as label_posterior
     from bayescrowd.posterior.sample import sample_posterior as sample_posterior
     from bayescrowd.posterior.workers import worker_posterior as worker_posterior
+    from bayescrowd.reports.page import report as report
     from bayescrowd.selection.repeats.averages import Averages as Averages
     from bayescrowd.selection.repeats.averages import Copies as Copies
     from bayescrowd.selection.repeats.multi_selection import MultiSelection as MultiSelection
@@ -154,6 +155,7 @@ _NAMES = {
     "read_annotations": "bayescrowd.io.reading",
     "read_truth": "bayescrowd.io.reading",
     "read_verdicts": "bayescrowd.io.verdicts",
+    "report": "bayescrowd.reports.page",
     "sample_posterior": "bayescrowd.posterior.sample",
     "selection_curve": "bayescrowd.selection.workers.curve",
     "simulate_budget": "bayescrowd.budgeted.evaluation.simulation",

@@ -24,6 +24,7 @@ LAYERS = [
     {"selection"},
     {"posterior"},
     {"budgeted"},
+    {"reports"},
     {"plots", "experiments", "bayescrowd"},  # "bayescrowd" is the root, with every name
     {"cli", "__main__"},
 ]

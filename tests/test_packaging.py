@@ -135,6 +135,8 @@ def test_wheel_holds_every_source_file_and_nothing_else(archives):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert {name for name in names if name.endswith(".py")} == tree_files()
     assert "bayescrowd/py.typed" in names
+    templates = (ROOT / "bayescrowd" / "reports" / "templates").iterdir()
+    assert {f"bayescrowd/reports/templates/{path.name}" for path in templates} <= names
     assert {name.split("/")[0] for name in names} == {"bayescrowd"}
 
 

@@ -1,6 +1,6 @@
 """The command line: arguments, files, exit codes; no statistics.
 
-* `demo`, `aggregate`, `panel`, `posterior`, `compare`, `workers`, `agreement`, `bench`,
+* `demo`, `aggregate`, `report`, `panel`, `posterior`, `compare`, `workers`, `agreement`, `bench`,
   `multiselect`, `budget`, `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
 * `inputs`: what commands read, files or data sets by name, and what is said about it.
@@ -50,6 +50,7 @@ from bayescrowd.cli import (
     multiselect,
     panel,
     posterior,
+    report,
     reproduce,
     workers,
 )
@@ -60,6 +61,7 @@ __all__ = ["main"]
 _COMMANDS = (
     demo,
     aggregate,
+    report,
     panel,
     posterior,
     compare,

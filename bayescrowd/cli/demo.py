@@ -30,7 +30,7 @@ __all__ = ["add_to"]
 PICTURE = "bayescrowd-demo.png"
 
 _MARK = "bayescrowd demo"
-"""Written into the metadata of the picture, to recognise it later."""
+"""Written into the metadata of the picture and the head of the report, to recognise them later."""
 
 N_TASKS, N_WORKERS, LABELS_PER_TASK = 3000, 60, 6
 CLASSES = {"cat": 0.5, "dog": 0.25, "fox": 0.15, "owl": 0.1}
@@ -39,7 +39,8 @@ N_LISTED = 5
 
 _DESCRIPTION = """\
 Simulate a crowd with spammers and adversaries, aggregate its labels with every method, compare
-the results with the truth, and draw a picture. This needs neither network nor data."""
+the results with the truth, draw a picture and write a report. This needs neither network nor
+data."""
 
 
 def add_to(commands: Commands) -> None:
@@ -52,13 +53,13 @@ def add_to(commands: Commands) -> None:
         "--out",
         metavar="PATH",
         default=".",
-        help=f"file of the picture ({', '.join(PICTURES)}), or a folder for {PICTURE}; "
-        "default: the current folder",
+        help=f"file of the picture ({', '.join(PICTURES)}), or a folder for {PICTURE}; the report "
+        "has the same name, ending in .html; default: the current folder",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="overwrite an existing file; an earlier picture of the demo is always overwritten",
+        help="overwrite existing files; those of an earlier demo are always overwritten",
     )
     parser.add_argument(
         "--seed", type=natural_number, metavar="N", default=0, help="seed of the crowd; default: 0"
@@ -87,16 +88,20 @@ def _run(args: argparse.Namespace) -> int:
     from bayescrowd.io.writing import write_picture
 
     path = _picture_path(args.out)
-    overwrite = args.force or _is_our_picture(path)
+    page = path.with_suffix(".html")
+    overwrite = args.force or _is_ours(path)
+    overwrite_page = args.force or _is_ours(page)
     check_outputs(pictures=[str(path)], overwrite=overwrite)
+    check_outputs(others=[str(page)], overwrite=overwrite_page)
     outcome = _outcome(args.seed)
     figure = _draw_picture(outcome)
     key = "Software" if path.suffix == ".png" else "Creator"
     write_picture(figure, path, overwrite=overwrite, metadata={key: _MARK})
+    _write_report(outcome, page, overwrite=overwrite_page)
     if args.json:
-        print(json.dumps(_document(outcome, path, args.seed), indent=2))
+        print(json.dumps(_document(outcome, path, page, args.seed), indent=2))
     else:
-        print(_story(outcome, path))
+        print(_story(outcome, path, page))
     return 0
 
 
@@ -111,7 +116,7 @@ def _picture_path(out: str) -> Path:
     return path
 
 
-def _is_our_picture(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     return path.is_file() and _MARK.encode() in path.read_bytes()
 
 
@@ -211,7 +216,21 @@ def _draw_picture(outcome: _Outcome) -> Any:
     )
 
 
-def _document(outcome: _Outcome, path: Path, seed: int) -> dict[str, Any]:
+def _write_report(outcome: _Outcome, page: Path, *, overwrite: bool) -> None:
+    import bayescrowd
+
+    bayescrowd.report(
+        outcome.fitted[outcome.best],
+        truth=outcome.data.truth,
+        path=page,
+        overwrite=overwrite,
+        most_dropped=0,  # a demo is over within seconds
+        title=f"{_MARK}: a simulated crowd",
+        source="simulated labels",
+    )
+
+
+def _document(outcome: _Outcome, path: Path, page: Path, seed: int) -> dict[str, Any]:
     ann = outcome.data.annotations
     return {
         "seed": seed,
@@ -224,12 +243,14 @@ def _document(outcome: _Outcome, path: Path, seed: int) -> dict[str, Any]:
         "true_model_accuracy": outcome.reference,
         "workers": outcome.workers.reset_index().to_dict("records"),
         "picture": str(path),
+        "report": str(page),
     }
 
 
-def _story(outcome: _Outcome, path: Path) -> str:
+def _story(outcome: _Outcome, path: Path, page: Path) -> str:
     next_step = (
         f"Picture: {path}\n"
+        f"Report, to be opened in a browser: {page}\n"
         "Your own labels (a table with the columns task, worker and label):\n"
         "  bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv"
     )

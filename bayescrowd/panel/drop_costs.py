@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 from jaxtyping import Float
+from scipy.special import ndtri
 
 __all__ = ["Dropping", "paired_share_change"]
 
@@ -57,7 +57,7 @@ def paired_share_change(
     n = len(change) + 2
     centre = (gained - lost) / n
     spread = np.sqrt(max(gained + lost - (gained - lost) ** 2 / n, 0.0)) / n
-    half = scipy.stats.norm.ppf((1 + level) / 2) * spread
+    half = ndtri((1 + level) / 2) * spread
     mean = float(change.mean())
     lower, upper = max(centre - half, -1.0), min(centre + half, 1.0)
     return mean, float(min(mean, lower)), float(max(mean, upper))

@@ -25,6 +25,11 @@ def quick(monkeypatch, outcome):
     """Spare the simulation and the drawing."""
     monkeypatch.setattr(demo, "_outcome", lambda seed: outcome)
     monkeypatch.setattr(demo, "_draw_picture", lambda outcome: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(demo, "_write_report", write_mark)
+
+
+def write_mark(outcome, page, *, overwrite):
+    page.write_text(demo._MARK)
 
 
 def test_story(folder, capsys):
@@ -37,6 +42,8 @@ def test_story(folder, capsys):
     assert "bayescrowd aggregate labels.csv" in captured.out
     assert max(map(len, captured.out.splitlines())) <= 110
     assert (folder / "bayescrowd-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "Report, to be opened in a browser: bayescrowd-demo.html" in captured.out
+    assert "<title>bayescrowd demo" in (folder / "bayescrowd-demo.html").read_text("utf-8")
 
 
 def test_json(folder, capsys, monkeypatch):
@@ -49,6 +56,7 @@ def test_json(folder, capsys, monkeypatch):
     assert len(document["workers"]) == document["n_workers"]
     assert {"kind", "accuracy", "true_accuracy", "flag"} <= set(document["workers"][0])
     assert document["picture"] == "bayescrowd-demo.png"
+    assert document["report"] == "bayescrowd-demo.html"
 
 
 def test_crowd_is_as_described(outcome):
@@ -89,7 +97,7 @@ def test_picture_goes_where_it_is_asked_to(folder, quick, capsys):
     assert (folder / "pictures" / "bayescrowd-demo.png").exists()
     for name in ("demo.svg", "demo.pdf"):
         assert main(["demo", "--out", name]) == 0
-        assert demo._is_our_picture(folder / name)
+        assert demo._is_ours(folder / name)
     assert f"Picture: {name}" in capsys.readouterr().out
 
 
@@ -107,6 +115,17 @@ def test_only_its_own_picture_is_overwritten(folder, quick, capsys):
     assert picture.read_bytes() == b"precious"
     assert main(["demo", "--force"]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_only_its_own_report_is_overwritten(folder, quick, capsys):
+    page = folder / "bayescrowd-demo.html"
+    page.write_text("precious")
+    assert main(["demo"]) == 2
+    line = "bayescrowd: bayescrowd-demo.html: the file exists; --force overwrites it\n"
+    assert capsys.readouterr().err == line
+    assert [path.name for path in folder.iterdir()] == ["bayescrowd-demo.html"]
+    assert main(["demo", "--force"]) == main(["demo"]) == 0
+    assert page.read_text() == demo._MARK
 
 
 @pytest.mark.parametrize("name", ["picture.jpg", "absent", "absent/demo.png"])
