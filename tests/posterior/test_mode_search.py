@@ -134,8 +134,8 @@ def test_sampling_gives_up_by_the_work_of_its_sweeps(camps):
     models = (bc.models.one_coin, bc.models.hierarchical_dawid_skene)
     simple, pooled = (limit(model).most_draws for model in models)
     # 180 labels and 5,000 for the sweep; 8 parameters, or 32 and a factor of 2.5
-    assert simple == 1_000_000_000 // 5260
-    assert pooled == 1_000_000_000 // (2.5 * 5500)
+    assert simple == 2_000_000_000 // 5260
+    assert pooled == 2_000_000_000 // (2.5 * 5500)
     assert limit(one_coin, most_draws=2000).most_draws == 2000
     assert limit(one_coin, draws=100) is None
     assert limit(one_coin, chains=1) is None
