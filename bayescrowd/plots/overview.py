@@ -44,7 +44,7 @@ def aggregation_overview(
         >>> data = bc.simulate.crowd(100, 12, spammers=0.25, seed=0)
         >>> fig = bc.plots.aggregation_overview(bc.DawidSkene().fit(data.annotations))
         >>> [ax.get_title(loc="left") for ax in fig.axes]
-        ['12 workers', '96% of 100 labels are at least 95% sure']
+        ['12 workers', '85% of 100 labels are at least 95% sure']
     """
     has_third = truth is not None or isinstance(est, AutoAggregator)
     if fig is None:
