@@ -91,9 +91,11 @@ def read_known(args: argparse.Namespace, name: str, annotations: Annotations) ->
 def use_own_truth(args: argparse.Namespace) -> None:
     """Score against the truth of a data set that is read by name, unless `--truth` names another.
 
-    `args.truth` becomes the name of the data set.
+    `args.truth` becomes the name of the data set. If its truth is given as gold, nothing is left to
+    score.
     """
-    if args.truth is None and _is_data_set(args.labels):
+    is_gold = getattr(args, "gold", None) == args.labels
+    if args.truth is None and not is_gold and _is_data_set(args.labels):
         from bayescrowd.datasets.registry import has_truth
 
         if has_truth(args.labels):

@@ -124,7 +124,7 @@ def test_real_models_are_ranked(tmp_path, monkeypatch, capsys):
     [
         (
             ["labels.csv", "--models", "probit"],
-            "no model 'probit'; there are ability_dawid_skene",
+            "no model 'probit'; expected one of ability_dawid_skene",
         ),
         (["labels.csv", "--models", "mace,mace"], "a model is named twice"),
         (["labels.csv", "--draws", "0"], "argument --draws: '0': expected an integer of at least"),

@@ -223,6 +223,12 @@ def test_a_data_set_is_scored_against_its_own_truth(folder, capsys):
     assert "scored on 3 tasks of small" in _summary(capsys, "aggregate", "small", *QUICK)
 
 
+def test_the_truth_of_a_data_set_may_be_its_gold(folder, capsys):
+    found, _ = document(capsys, "aggregate", "small", *QUICK, "--gold", "small")
+    assert (found["input"]["n_gold"], found["scores"]) == (3, None)
+    assert [task["label"] for task in found["tasks"]] == [1, 1, 2]
+
+
 def test_a_data_set_without_truth_is_not_scored(folder, capsys):
     assert document(capsys, "aggregate", "truthless", *QUICK)[0]["scores"] is None
     line = refusal(capsys, "aggregate", "small", *QUICK, "--truth", "truthless")

@@ -222,8 +222,14 @@ def refusal(capsys, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["labels.csv", "--model", "probit"], "no model 'probit'; there are ability_dawid_skene, "),
-        (["labels.csv", "--method", "hmc"], "invalid choice: 'hmc'"),
+        (
+            ["labels.csv", "--model", "probit"],
+            "no model 'probit'; expected one of ability_dawid_skene, ",
+        ),
+        (
+            ["labels.csv", "--method", "hmc"],
+            "invalid choice 'hmc'; expected one of gibbs, nuts, svi",
+        ),
         (["labels.csv", "--draws", "0"], "argument --draws: '0': expected an integer of at least"),
         (["labels.csv", "--chains", "0"], "argument --chains: '0': expected an integer of at"),
         (["labels.csv", "--task", "item"], "item"),

@@ -51,7 +51,7 @@ def test_defaults(asked):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table"], "unknown experiment 'table'; expected one of "),
+        (["xyz"], "unknown experiment 'xyz'; expected one of "),
         (["bleafs-figure1"], "bleafs-figure1 is not reproducible: an illustration"),
         (["mi-table1", "--seeds", "0"], "argument --seeds: '0': expected an integer of at least 1"),
         ([], "the following arguments are required: NAME|list"),
