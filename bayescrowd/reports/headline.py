@@ -132,7 +132,7 @@ def _shares(
     ends = table[["share", "lower", "upper"]].to_numpy(dtype=float)
     return tuple(
         Count(shorten(table.index[k], 40), Interval(*ends[k].tolist()), int(numbers.iloc[k]))
-        for k in order
+        for k in order.tolist()
     ), note
 
 

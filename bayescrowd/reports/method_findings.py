@@ -152,9 +152,10 @@ def truth_findings(est: Aggregator, rivals: list[Rival], truth: pd.Series) -> Tr
     if "majority vote" in scores:
         summary += f"; of the majority vote's, {scores['majority vote'].accuracy:.1%}"
     curve = reliability_curve(est.probas_, truth, n_bins=N_BINS)
+    bins = (curve[name].tolist() for name in ("confidence", "accuracy", "n"))
     points = tuple(
-        Point(float(row.confidence), _wilson(float(row.accuracy), int(row.n)), int(row.n))
-        for row in curve.itertuples(index=False)
+        Point(confidence, _wilson(accuracy, n), n)
+        for confidence, accuracy, n in zip(*bins, strict=True)
     )
     table = Table("scores", "Scores against the truth", columns, tuple(measures))
     return TruthFindings(f"{summary}.", table, points)

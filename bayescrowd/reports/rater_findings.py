@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.auto.aggregator import AutoAggregator
 from bayescrowd.aggregation.auto.alarm import ADVICE
@@ -143,7 +143,8 @@ def _listed_raters(quality: pd.DataFrame, ann: Annotations) -> Int[np.ndarray, "
     return first[np.argsort(-ann.labels_per_worker[first], kind="stable")]
 
 
-def _share_as_answer(est: Aggregator, ann: Annotations) -> np.ndarray:
+def _share_as_answer(est: Aggregator, ann: Annotations) -> Float[np.ndarray, " worker"]:
+    """Share of each rater's labels that equal the answer, NaN without labels."""
     label = ann.classes.get_indexer(pd.Index(est.labels_.to_numpy()))
     same = np.bincount(
         ann.worker_codes, ann.label_codes == label[ann.task_codes], minlength=ann.n_workers

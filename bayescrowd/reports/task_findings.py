@@ -84,23 +84,26 @@ def _votes_in_words(ann: Annotations, votes: Int[np.ndarray, "contested cls"]) -
 
 def _downloadable(frame: pd.DataFrame) -> pd.DataFrame:
     """The first rows, as many as the page has room for."""
-    texts = frame.select_dtypes(exclude="number").astype(str)
-    length = sum(texts[name].str.len() for name in texts) + 24
-    return frame[(np.cumsum(length) <= MOST_CHARACTERS).to_numpy(dtype=bool)]
+    lengths = pd.Series(24, index=frame.index)  # numbers and commas
+    for name in frame.select_dtypes(exclude="number"):
+        lengths += frame[name].astype(str).str.len()
+    return frame[lengths.cumsum().to_numpy() <= MOST_CHARACTERS]
 
 
 def _contested_table(frame: pd.DataFrame, n_open: int) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
-            shorten(plain(row.task), WIDTH),
-            shorten(plain(row.label), WIDTH),
-            float(row.probability),
-            shorten(plain(row.second), WIDTH),
-            float(row.second_probability),
-            int(row.n_votes),
-            shorten(row.votes, WIDTH),
+            shorten(plain(task), WIDTH),
+            shorten(plain(label), WIDTH),
+            probability,
+            shorten(plain(second), WIDTH),
+            second_probability,
+            n_votes,
+            shorten(votes, WIDTH),
         )
-        for row in frame.itertuples(index=False)
+        for task, label, probability, second, second_probability, n_votes, votes in zip(
+            *(frame[name].tolist() for name in frame), strict=True
+        )
     ]
     columns = (
         Column("task", "text"),
