@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from bayescrowd.posterior.sample import label_posterior as label_posterior
     from bayescrowd.posterior.sample import sample_posterior as sample_posterior
     from bayescrowd.posterior.workers import worker_posterior as worker_posterior
+    from bayescrowd.saved_fits.loading import load as load
     from bayescrowd.selection.repeats.averages import Averages as Averages
     from bayescrowd.selection.repeats.averages import Copies as Copies
     from bayescrowd.selection.repeats.multi_selection import MultiSelection as MultiSelection
@@ -141,6 +142,7 @@ _NAMES = {
     "compare": "bayescrowd.posterior.diagnostics",
     "diagnose": "bayescrowd.posterior.diagnostics",
     "label_posterior": "bayescrowd.posterior.sample",
+    "load": "bayescrowd.saved_fits.loading",
     "load_dataset": "bayescrowd.datasets.registry",
     "load_table": "bayescrowd.datasets.registry",
     "loo_pit": "bayescrowd.posterior.leave_one_out",

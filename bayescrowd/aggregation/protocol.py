@@ -7,6 +7,7 @@ the user's ids, prediction for new tasks, and the description of workers.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -21,12 +22,13 @@ from bayescrowd.aggregation.quality import Tally, worker_quality
 from bayescrowd.aggregation.votes import decide
 from bayescrowd.aggregation.whole_matrices import confusion_frame
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
-from bayescrowd.aggregation.worker_rows import WorkerRows
+from bayescrowd.aggregation.worker_rows import CoinRows, DenseRows, SparseRows, WorkerRows
 from bayescrowd.checks.memory import check_fits
-from bayescrowd.checks.parameters import check_parameters
+from bayescrowd.checks.parameters import check_parameters, validate_arguments
 from bayescrowd.data.annotations import Annotations, as_annotations
 from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.iteration import warn_not_settled
+from bayescrowd.saving.fit_file import write_fit
 
 __all__ = ["Aggregation", "Aggregator", "Gold", "posterior_under"]
 
@@ -105,6 +107,8 @@ class Aggregator(ABC, ParameterMixin):
     """Name of the module of `bayescrowd.models` with the generative model of the method, if any."""
     _n_tables: ClassVar[int] = 3
     """Least number of tables of (pairs + tasks) x classes that a fit holds in memory."""
+    _state_classes: ClassVar[tuple[type, ...]] = (Annotations, DenseRows, SparseRows, CoinRows)
+    """Classes of the objects that a fit holds; a subclass names those that it adds."""
 
     @abstractmethod
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
@@ -248,6 +252,34 @@ class Aggregator(ABC, ParameterMixin):
         if self._has_gold:
             defaults["gold"] = self._gold
         return sample_posterior(self._model_name, self._annotations, **(defaults | options))
+
+    @validate_arguments
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fit to a file, from which `bayescrowd.load` restores it.
+
+        The file holds arrays and JSON, no pickle. It contains the labels of the fit with the ids of
+        tasks and workers, and all that the fit has learned.
+
+        Args:
+            path: path of the file, by custom ending in .npz.
+            overwrite: whether to replace an existing file.
+
+        Raises:
+            FileExistsError: the file exists and `overwrite` is false.
+            TypeError: an id or a parameter is neither text, a number nor a truth value.
+
+        Examples:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> import bayescrowd as bc
+            >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aab")])
+            >>> path = Path(tempfile.mkdtemp(), "fit.npz")
+            >>> bc.DawidSkene().fit(ann).save(path)
+            >>> bc.load(path).labels_.to_list()
+            ['a', 'b', 'a']
+        """
+        check_is_fitted(self)
+        write_fit(self, self._state_classes, path, overwrite=overwrite)
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]

@@ -24,9 +24,10 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.auto.alarm import ADVICE, Alarm, raise_alarm
-from bayescrowd.aggregation.auto.blend import blend_for, pool_reliance, smoothed_votes
+from bayescrowd.aggregation.auto.blend import Blend, blend_for, pool_reliance, smoothed_votes
+from bayescrowd.aggregation.auto.gold_regression import LaplaceFit
 from bayescrowd.aggregation.auto.gold_report import GoldReport, make_gold_report
-from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, fit_tilt
+from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, RaterRows, fit_tilt
 from bayescrowd.aggregation.auto.held_out_scores import posterior_of_new
 from bayescrowd.aggregation.auto.pool import (
     LARGE,
@@ -46,10 +47,13 @@ from bayescrowd.aggregation.bwa_iteration import Judgements, Precision, weighted
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
 from bayescrowd.aggregation.ebcc_subtypes import ebcc_posteriors
 from bayescrowd.aggregation.em import EMEstimate, floored_log
+from bayescrowd.aggregation.post_strata import Share
 from bayescrowd.aggregation.protocol import Gold
-from bayescrowd.aggregation.shrunken.ability import ability_rows, implied_rows
+from bayescrowd.aggregation.shrunken.ability import AbilityBase, ability_rows, implied_rows
 from bayescrowd.aggregation.shrunken.aggregator import CompactAggregation, RowAggregator
 from bayescrowd.aggregation.shrunken.base import Fit, by_class, log_rows
+from bayescrowd.aggregation.shrunken.baselines import CoinBase, MeanRows
+from bayescrowd.aggregation.shrunken.type_mixture import TypeBase
 from bayescrowd.aggregation.task_sample import sampled_tasks
 from bayescrowd.aggregation.votes import shares, vote_shares, with_known
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
@@ -131,6 +135,12 @@ class AutoAggregator(RowAggregator):
     """
 
     _n_tables = 8
+    _state_classes = (
+        *RowAggregator._state_classes,
+        *(Alarm, Blend, Dependence, Precision, Share, WorkerLabelPairs),
+        *(Fit, AbilityBase, CoinBase, MeanRows, TypeBase),
+        *(GoldReport, GoldTilt, LaplaceFit, RaterRows),
+    )
 
     def __init__(self, *, n_iter: Count = 50, seed: Seed = 0) -> None:
         self.n_iter = n_iter
