@@ -26,6 +26,7 @@ from bayescrowd.aggregation.worker_rows import CoinRows, DenseRows, SparseRows, 
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.checks.parameters import check_parameters, validate_arguments
 from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.matching import match_ids, take_classes
 from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.iteration import warn_not_settled
 from bayescrowd.saving.fit_file import write_fit
@@ -216,7 +217,7 @@ class Aggregator(ABC, ParameterMixin):
         """
         check_is_fitted(self)
         ann = self._recode(data)
-        known = self.workers_.get_indexer(ann.workers)
+        known = match_ids(ann.workers, self.workers_)
         return pd.DataFrame(
             self._posterior_of_new(ann, known), index=ann.tasks, columns=self.classes_
         )
@@ -299,22 +300,7 @@ class Aggregator(ABC, ParameterMixin):
 
     def _recode(self, data: Any) -> Annotations:
         """New labels with the classes of the fit."""
-        ann = as_annotations(data, classes=self.classes_)
-        if ann.classes.equals(self.classes_):
-            return ann
-        codes = self.classes_.get_indexer(ann.classes)
-        used = codes[ann.label_codes]
-        if (used < 0).any():
-            unknown = ann.classes[ann.label_codes[np.flatnonzero(used < 0)[0]]]
-            raise ValueError(f"label {unknown!r} is not one of the fitted classes")
-        return Annotations.from_codes(
-            ann.task_codes,
-            ann.worker_codes,
-            used,
-            tasks=ann.tasks,
-            workers=ann.workers,
-            classes=self.classes_,
-        )
+        return take_classes(as_annotations(data, classes=self.classes_), self.classes_)
 
 
 def posterior_under(

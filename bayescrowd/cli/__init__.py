@@ -4,6 +4,8 @@
   `reproduce` and `datasets`: the commands, one module each.
 * `arguments`: argument types, options and file checks that commands share.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
+* `new_tasks`: `aggregate --fit`, which labels new tasks by the raters of a saved fit.
+* `task_tables`: the table with a row per task that `aggregate` writes.
 * `labelled_tables`: tables of instances with features and a class, read from files.
 * `panel_text`, `panel_json`: the report of `panel` as text and as a document.
 * `budget_runs`: policies, options and runs of `budget`.

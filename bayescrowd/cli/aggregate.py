@@ -23,6 +23,8 @@ from bayescrowd.cli.arguments import (
     positive_number,
     read_labels,
 )
+from bayescrowd.cli.new_tasks import label_new_tasks
+from bayescrowd.cli.task_tables import first_tasks, task_table
 from bayescrowd.cli.text import align
 from bayescrowd.data.text import quantity, shorten
 
@@ -76,6 +78,8 @@ exit codes:
 examples:
   bayescrowd aggregate labels.csv
   bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv
+  bayescrowd aggregate labels.csv --save fit.npz
+  bayescrowd aggregate new.csv --fit fit.npz --out new-aggregated.csv
   bayescrowd aggregate answers.tsv --task item --label answer --gold known.csv --out -
   zcat labels.csv.gz | bayescrowd aggregate - --method wawa --truth truth.csv --json"""
 
@@ -123,6 +127,9 @@ def add_to(commands: Commands) -> None:
         "--workers", metavar="FILE", help="write a table with one row per worker; - prints it"
     )
     output.add_argument(
+        "--save", metavar="FIT", help="write the fit to a file, with which --fit labels new tasks"
+    )
+    output.add_argument(
         "--probabilities",
         action="store_true",
         help="add a column for each class to the table of tasks",
@@ -133,6 +140,13 @@ def add_to(commands: Commands) -> None:
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
     fitting = parser.add_argument_group("fitting")
+    fitting.add_argument(
+        "--fit",
+        metavar="FIT",
+        help="label the tasks with a fit that --save wrote, instead of a new one; raters whom it "
+        "does not know count as the crowd's average, and it is an error if a label is none of its "
+        "classes",
+    )
     fitting.add_argument(
         "--seed", type=natural_number, metavar="N", help="seed of the random choices; default: 0"
     )
@@ -165,6 +179,8 @@ class _Outcome(NamedTuple):
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.fit is not None:
+        return label_new_tasks(args)
     _check_files(args)
     estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
     outcome = _aggregate(args, estimator)
@@ -219,7 +235,9 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         truth=known["truth"],
         scores=None if truth is None else score_table(estimator.probas_, truth),
         n_unscored=n_unscored,
-        tasks=_task_table(estimator, annotations, every_class=args.probabilities),
+        tasks=task_table(
+            estimator.labels_, estimator.probas_, annotations, every_class=args.probabilities
+        ),
         workers=estimator.worker_quality_.reset_index(),
     )
 
@@ -231,27 +249,7 @@ def _check_files(args: argparse.Namespace) -> None:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
         raise ValueError("only one of --out -, --workers - and --json can print")
-    check_outputs(inputs=inputs, tables=outputs, overwrite=args.force)
-
-
-def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
-    import pandas as pd
-    from scipy.special import entr
-
-    probas = estimator.probas_.to_numpy()
-    table = pd.DataFrame(
-        {
-            "task": ann.tasks,
-            "label": estimator.labels_.array,
-            "probability": probas.max(axis=1),
-            "entropy": entr(probas).sum(axis=1),
-            "n_votes": ann.labels_per_task,
-        }
-    )
-    if every_class:
-        columns = {f"probability:{c}": probas[:, k] for k, c in enumerate(ann.classes)}
-        table = table.assign(**columns)
-    return table
+    check_outputs(inputs=inputs, tables=outputs, others=[args.save], overwrite=args.force)
 
 
 def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
@@ -264,6 +262,8 @@ def _write_tables(outcome: _Outcome, args: argparse.Namespace) -> None:
         elif path is not None:
             with stage(f"writing {path}"):
                 write_table(table, path, overwrite=args.force, raw_cells=args.raw_cells)
+    if args.save is not None:
+        outcome.estimator.save(args.save, overwrite=args.force)
 
 
 def _document(outcome: _Outcome) -> dict[str, Any]:
@@ -312,7 +312,7 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
         paragraphs.append(_score_lines(outcome, args.truth))
     paragraphs.append(_worker_lines(outcome.workers))
     if args.out is None:
-        paragraphs.append(_first_tasks(outcome.tasks))
+        paragraphs.append(first_tasks(outcome.tasks))
     written = [
         f"{path}: {quantity(len(table), noun)} written"
         for path, table, noun in (
@@ -321,6 +321,8 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
         )
         if path not in (None, "-")
     ]
+    if args.save is not None:
+        written.append(f"{args.save}: fit written; --fit {args.save} labels new tasks with it")
     if written:
         paragraphs.append("\n".join(written))
     return "\n\n".join(paragraphs)
@@ -413,24 +415,6 @@ def _worker_rows(workers: pd.DataFrame) -> list[list[str]]:
         ]
         for row in workers.itertuples(index=False)
     ]
-
-
-def _first_tasks(tasks: pd.DataFrame) -> str:
-    rows = [["task", "label", "probability", "entropy", "votes"]]
-    for row in tasks.head(5).itertuples(index=False):
-        rows.append(
-            [
-                shorten(row.task, 32),
-                shorten(row.label, 32),
-                f"{row.probability:.4f}",
-                f"{row.entropy:.4f}",
-                f"{row.n_votes:,}",
-            ]
-        )
-    return (
-        f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
-        f"{align(rows, left=(0, 1))}"
-    )
 
 
 def _two_names(text: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@
 * `columns`: columns of tables, checked, coded and read as numbers.
 * `coding`: tables of judgements as integer codes.
 * `annotations`: `Annotations`, who gave which task which label.
+* `matching`: ids and classes of new labels matched with those of a fit.
 * `truth`: known labels of tasks; those that do not match the crowd's are counted and reported.
 * `predictions`: predictions matched with known labels, ready to be scored.
 * `dataset`: `Dataset`, a crowd's labels with their truth and a description.
