@@ -18,6 +18,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.em import EMEstimate, floored_log
+from bayescrowd.aggregation.fit_summary import html_of_fit, summary_of_fit
 from bayescrowd.aggregation.quality import Tally, worker_quality
 from bayescrowd.aggregation.votes import decide
 from bayescrowd.aggregation.whole_matrices import confusion_frame
@@ -281,6 +282,24 @@ class Aggregator(ABC, ParameterMixin):
         """
         check_is_fitted(self)
         write_fit(self, self._state_classes, path, overwrite=overwrite)
+
+    def _summary(self) -> str:
+        if "_annotations" not in vars(self):
+            return ""
+        summary = summary_of_fit(self._annotations, self.probas_, self.worker_quality_)
+        return summary if self.converged_ else f"{summary}; NOT converged"
+
+    def _summary_html(self) -> str:
+        if "_annotations" not in vars(self):
+            return ""
+        return html_of_fit(
+            repr(self),
+            self._annotations,
+            self.labels_,
+            self.probas_,
+            self.worker_quality_,
+            note=getattr(self, "why_", ""),
+        )
 
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]

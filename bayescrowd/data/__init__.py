@@ -1,6 +1,7 @@
 """What users bring, coded and validated once.
 
 * `text`: names shortened to fit into a table or a picture, and numbers with their nouns.
+* `notebook_table`: small tables with bars, for notebooks.
 * `vocabulary`: ids and names as users wrote them, as integer codes and as messages show them.
 * `columns`: columns of tables, checked, coded and read as numbers.
 * `coding`: tables of judgements as integer codes.

@@ -162,6 +162,15 @@ class AutoAggregator(RowAggregator):
         self.worker_quality_ = with_intervals(self.worker_quality_, self._accuracies)
         return self
 
+    def _summary(self) -> str:
+        summary = super()._summary()
+        if not summary or self.dependence_.n_votes <= 1:
+            return summary
+        low, high = self.dependence_.effective_votes
+        gold = "; gold labels are needed" if self.alarm_.buy_gold else ""
+        worth = f"{low:.1f} to {high:.1f} independent votes per task"
+        return f"{summary}; {self.dependence_.n_votes:.3g} labels worth {worth}{gold}"
+
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         known, pairs = pairs.fixed, WorkerLabelPairs(ann)
         mixed, replicates = self._mix_candidates(ann)
