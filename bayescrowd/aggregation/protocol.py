@@ -26,8 +26,10 @@ from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import CoinRows, DenseRows, SparseRows, WorkerRows
 from bayescrowd.checks.memory import check_fits
 from bayescrowd.checks.parameters import check_parameters, validate_arguments
-from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.matching import match_ids, take_classes
+from bayescrowd.data.predictions import match_probas
+from bayescrowd.data.row_truth import gold_of, labels_of, truth_by_task
 from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.iteration import warn_not_settled
 from bayescrowd.saving.fit_file import write_fit
@@ -116,15 +118,19 @@ class Aggregator(ABC, ParameterMixin):
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         """Find the classes; `fixed` is the class of tasks whose truth is known, -1 elsewhere."""
 
-    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
+    def fit(self: Itself, data: Any, y: Any = None, *, gold: Gold = None) -> Itself:
         """Learn from labels.
 
         Args:
-            data: `Annotations`, or a table with the columns task, worker and label.
+            data: `Annotations`; a table with the columns task, worker and label; or a matrix with a
+                row per task and a column per worker, NaN or None where there is no label.
+            y: the same as `gold`, if it is a Series or mapping by task. What scikit-learn passes
+                here, the truth of each row of a matrix or table, is not used.
             gold: task -> label for tasks whose truth is known and may be used.
         """
         check_parameters(self)
-        ann = as_annotations(data)
+        gold = gold_of(data, y, gold)
+        ann = labels_of(data)
         fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
         self._check_memory(ann)
         found = self._aggregate(ann, fixed)
@@ -199,13 +205,13 @@ class Aggregator(ABC, ParameterMixin):
             columns=pd.Index(self.classes_, name="observed"),
         )
 
-    def fit_predict(self, data: Any, gold: Gold = None) -> pd.Series:
+    def fit_predict(self, data: Any, y: Any = None, *, gold: Gold = None) -> pd.Series:
         """Fit and return `labels_`."""
-        return self.fit(data, gold).labels_
+        return self.fit(data, y, gold=gold).labels_
 
-    def fit_predict_proba(self, data: Any, gold: Gold = None) -> pd.DataFrame:
+    def fit_predict_proba(self, data: Any, y: Any = None, *, gold: Gold = None) -> pd.DataFrame:
         """Fit and return `probas_`."""
-        return self.fit(data, gold).probas_
+        return self.fit(data, y, gold=gold).probas_
 
     def predict(self, data: Any) -> pd.Series:
         """Most probable class of new tasks; see `predict_proba`."""
@@ -217,11 +223,51 @@ class Aggregator(ABC, ParameterMixin):
         A worker whom the fit did not see has the crowd's mean confusion matrix.
         """
         check_is_fitted(self)
-        ann = self._recode(data)
+        ann = take_classes(labels_of(data, self.classes_), self.classes_)
         known = match_ids(ann.workers, self.workers_)
         return pd.DataFrame(
             self._posterior_of_new(ann, known), index=ann.tasks, columns=self.classes_
         )
+
+    def score(self, data: Any, y: Any) -> float:
+        """Share of right labels among new tasks, for scikit-learn's searches.
+
+        The tasks are labelled by `predict_proba`, as tasks that the fit has not seen. Ties and
+        tasks without labels count with their expected share, as in `bayescrowd.metrics.accuracy`.
+
+        `GridSearchCV` and `cross_val_score` take a matrix with a row per task and its truth as y:
+        fits to some tasks are scored on the others. A table with a row per label works as well,
+        with the truth of each row as y and the tasks as `groups` of a `GroupKFold`.
+
+        Args:
+            data: the labels, in any form that `fit` takes.
+            y: true class by task, or of each row of a matrix or table.
+
+        Raises:
+            ValueError: y does not match the rows, or names no task of the data.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> from sklearn.model_selection import GridSearchCV
+            >>> crowd = bc.simulate.crowd(200, 8, 2, accuracy=0.8, seed=1)
+            >>> matrix = crowd.annotations.to_frame().pivot(index="task", columns="worker")["label"]
+            >>> grid = {"pseudo_counts": [0.1, 1.0]}
+            >>> search = GridSearchCV(bc.DawidSkene(), grid, cv=3).fit(matrix, crowd.truth)
+            >>> bool(search.best_score_ > 0.9)
+            True
+        """
+        check_is_fitted(self)
+        labels = labels_of(data, self.classes_)
+        probas = self.predict_proba(labels)
+        return float(match_probas(probas, truth_by_task(data, y, self.classes_)).correct.mean())
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
 
     def posterior(self, **options: Any) -> Any:
         """Draw from the posterior of the method's model given the labels of the fit.
@@ -316,10 +362,6 @@ class Aggregator(ABC, ParameterMixin):
             f"{ann.n_classes:,} classes",
             "fit fewer tasks or classes at a time",
         )
-
-    def _recode(self, data: Any) -> Annotations:
-        """New labels with the classes of the fit."""
-        return take_classes(as_annotations(data, classes=self.classes_), self.classes_)
 
 
 def posterior_under(

@@ -223,7 +223,7 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
             )
     start = time.perf_counter()
     with iterations(args.method):
-        estimator.fit(annotations, gold)
+        estimator.fit(annotations, gold=gold)
     seconds = time.perf_counter() - start
     return _Outcome(
         source="standard input" if args.labels == "-" else args.labels,

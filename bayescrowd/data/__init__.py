@@ -8,6 +8,7 @@
 * `annotations`: `Annotations`, who gave which task which label.
 * `matching`: ids and classes of new labels matched with those of a fit.
 * `truth`: known labels of tasks; those that do not match the crowd's are counted and reported.
+* `row_truth`: labels as a matrix and truth by row, as scikit-learn hands them on.
 * `predictions`: predictions matched with known labels, ready to be scored.
 * `dataset`: `Dataset`, a crowd's labels with their truth and a description.
 * `table_dataset`: `TableDataset`, instances with their features and their class.
