@@ -65,7 +65,7 @@ def html_of_fit(
         quality: the table of the workers.
         note: what stands below the tables.
     """
-    counts = pd.Index(probas.columns).get_indexer(labels)
+    counts = pd.Index(probas.columns).get_indexer(pd.Index(labels))
     share = np.bincount(counts, minlength=probas.shape[1]) / len(labels)
     order = np.argsort(-share, kind="stable")[:MOST_ROWS]
     classes = [[probas.columns[k], Bar(share[k], f"{share[k]:.1%}")] for k in order]

@@ -34,11 +34,12 @@ def html_of_purchases(caption: str, spending: pd.DataFrame, *, show_selected: bo
     """
     order = ["selected", "labels"] if show_selected else ["labels"]
     ranked = spending.sort_values(order, ascending=False, kind="stable")
-    most = max(int(spending["labels"].max()), 1)
+    shown, most = ranked.head(MOST_ROWS), max(int(spending["labels"].max()), 1)
+    labels, cost = shown["labels"].to_numpy(), shown["cost"].to_numpy()
+    is_selected = shown["selected"].to_numpy() if show_selected else labels
     rows = []
-    for row in ranked.head(MOST_ROWS).itertuples():
-        selected = ["yes" if row.selected else ""] if show_selected else []
-        bar = Bar(row.labels / most, f"{row.labels:,}")
-        rows.append([row.Index, bar, f"{row.cost:g}", *selected])
+    for feature, n, price, chosen in zip(shown.index, labels, cost, is_selected, strict=True):
+        selected = ["yes" if chosen else ""] if show_selected else []
+        rows.append([feature, Bar(float(n) / most, f"{n:,}"), f"{price:g}", *selected])
     header = ["feature", "labels bought", "cost", *(["selected"] if show_selected else [])]
     return notebook_table(caption, header, rows, note=first_rows(len(spending), "feature"))

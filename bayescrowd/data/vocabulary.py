@@ -125,7 +125,7 @@ def code_labels(
         unknown = np.flatnonzero(to_class < 0)
         if len(unknown):
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
-            others = [found[k] for k in unknown if k != codes[row]]
+            others = [found[int(k)] for k in unknown if k != codes[row]]
             nor = f"; nor are the labels {comma_list(others)}" if others else ""
             raise ValueError(
                 f"{where.row(row)}, column {column!r}: label {quote(found[codes[row]])} is not "

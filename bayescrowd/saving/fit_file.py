@@ -109,6 +109,6 @@ def read_fit(
         est = object.__new__(found.estimator)
         vars(est).update({key: reader.value(cell) for key, cell in header["state"].items()})
         check_parameters(est)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, UnicodeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         raise ValueError(f"{name}: expected a {what}, but it is damaged") from None
     return est

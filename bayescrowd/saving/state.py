@@ -24,7 +24,7 @@ __all__ = ["KINDS", "StateReader", "StateWriter", "parts_of"]
 KINDS = "biufMm"
 """Kinds of arrays that stay arrays: truth values, numbers and times, as in `numpy.dtype.kind`."""
 
-_TEXT = pd.Index(["text"]).dtype
+_TEXT: Any = pd.Index(["text"]).dtype
 """Dtype of text in pandas."""
 
 
@@ -212,7 +212,7 @@ class StateReader:
             "list": lambda node: self._list(node["items"]),
             "tuple": lambda node: tuple(self._list(node["items"])),
             "dict": lambda node: {self.value(k): self.value(v) for k, v in node["items"]},
-            "range": lambda node: pd.RangeIndex(*node["ends"], name=self.value(node["name"])),
+            "range": self._range,
             "multi-index": self._multi_index,
             "index": lambda node: pd.Index(
                 self._column(node["values"]), name=self.value(node["name"])
@@ -249,6 +249,10 @@ class StateReader:
     def _objects(self, node: Mapping[str, Any]) -> np.ndarray:
         return _array_of_objects(self._list(node["items"])).reshape(node["shape"])
 
+    def _range(self, node: Mapping[str, Any]) -> pd.RangeIndex:
+        start, stop, step = node["ends"]
+        return pd.RangeIndex(start, stop, step, name=self.value(node["name"]))
+
     def _multi_index(self, node: Mapping[str, Any]) -> pd.MultiIndex:
         return pd.MultiIndex(
             levels=self._list(node["levels"]),
@@ -264,7 +268,8 @@ class StateReader:
         index, columns = self.value(node["index"]), self.value(node["columns"])
         if node["block"] is not None:
             return pd.DataFrame(self.value(node["block"]), index=index, columns=columns)
-        parts = {place: self._column(part) for place, part in enumerate(node["parts"])}
+        columns_of = (pd.Series(self._column(part), index=index) for part in node["parts"])
+        parts = dict(enumerate(columns_of))
         return pd.DataFrame(parts, index=index).set_axis(columns, axis=1)
 
     def _column(self, values: Mapping[str, Any]) -> Any:
@@ -272,13 +277,13 @@ class StateReader:
         if "array" in values:
             return self.value(values["array"])
         if "objects" in values:
-            return pd.array(_array_of_objects(self._list(values["objects"])), dtype=object)
+            return pd.Index(_array_of_objects(self._list(values["objects"])), dtype=object)
         joined = self.value(values["text"]).tobytes()
         ends = np.cumsum(self.value(values["lengths"])).tolist()
         texts = [
             joined[start:end].decode() for start, end in zip([0, *ends[:-1]], ends, strict=False)
         ]
-        return pd.array(texts, dtype=_TEXT)
+        return pd.Index(texts, dtype=_TEXT)
 
 
 def parts_of(value: Any) -> dict[str, Any]:

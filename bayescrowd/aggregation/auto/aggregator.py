@@ -136,6 +136,10 @@ class AutoAggregator(RowAggregator):
         ('one coin, even classes', True)
     """
 
+    dependence_: Dependence
+    alarm_: Alarm
+    why_: str
+    _accuracies: Share
     _n_tables = 8
     _state_classes = (
         *RowAggregator._state_classes,
