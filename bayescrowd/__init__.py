@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from bayescrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from bayescrowd.budgeted.beliefs.model_sampler import ModelSampler as ModelSampler
     from bayescrowd.budgeted.evaluation.curve import budget_curve as budget_curve
+    from bayescrowd.budgeted.evaluation.curve_tables import curve_means as curve_means
+    from bayescrowd.budgeted.evaluation.curve_tables import paired_differences as paired_differences
     from bayescrowd.budgeted.evaluation.planning import plan_budget as plan_budget
     from bayescrowd.budgeted.evaluation.simulation import simulate_budget as simulate_budget
     from bayescrowd.budgeted.policies.baselines import BiasedRobin as BiasedRobin
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
     from bayescrowd.mixture.stagewise_estimator import StagewiseEM as StagewiseEM
     from bayescrowd.mixture.vote_start import WorseThanVotesWarning as WorseThanVotesWarning
     from bayescrowd.panel.report import panel_report as panel_report
+    from bayescrowd.posterior.checks import check_crowd as check_crowd
+    from bayescrowd.posterior.container import group_names as group_names
     from bayescrowd.posterior.diagnostics import compare as compare
     from bayescrowd.posterior.diagnostics import diagnose as diagnose
     from bayescrowd.posterior.leave_one_out import loo_pit as loo_pit
@@ -76,6 +80,7 @@ if TYPE_CHECKING:
     from bayescrowd.posterior.sample import sample_posterior as sample_posterior
     from bayescrowd.posterior.workers import worker_posterior as worker_posterior
     from bayescrowd.reports.page import report as report
+    from bayescrowd.saved_fits.loading import load as load
     from bayescrowd.selection.repeats.averages import Averages as Averages
     from bayescrowd.selection.repeats.averages import Copies as Copies
     from bayescrowd.selection.repeats.multi_selection import MultiSelection as MultiSelection
@@ -141,14 +146,19 @@ _NAMES = {
     "ZeroBasedSkill": "bayescrowd.aggregation.zero_based_skill",
     "aggregate": "bayescrowd.aggregation.auto.aggregator",
     "budget_curve": "bayescrowd.budgeted.evaluation.curve",
+    "check_crowd": "bayescrowd.posterior.checks",
     "compare": "bayescrowd.posterior.diagnostics",
+    "curve_means": "bayescrowd.budgeted.evaluation.curve_tables",
     "diagnose": "bayescrowd.posterior.diagnostics",
+    "group_names": "bayescrowd.posterior.container",
     "label_posterior": "bayescrowd.posterior.sample",
+    "load": "bayescrowd.saved_fits.loading",
     "load_dataset": "bayescrowd.datasets.registry",
     "load_table": "bayescrowd.datasets.registry",
     "loo_pit": "bayescrowd.posterior.leave_one_out",
     "loo_pit_data": "bayescrowd.posterior.leave_one_out",
     "pairwise_mutual_information": "bayescrowd.information",
+    "paired_differences": "bayescrowd.budgeted.evaluation.curve_tables",
     "panel_report": "bayescrowd.panel.report",
     "plan_budget": "bayescrowd.budgeted.evaluation.planning",
     "prevalence": "bayescrowd.gold.prevalence",

@@ -25,6 +25,9 @@ _REPRESENTATIONS = (
 )
 """Methods with which scikit-learn displays an estimator; older versions lack the last two."""
 
+LONGEST_VALUE = 40
+"""Characters of a parameter's value, after which the line of a fitted estimator leaves it out."""
+
 # beartype supports `typing.Self` only where it decorates whole classes.
 Itself = TypeVar("Itself", bound="ParameterMixin")
 
@@ -78,17 +81,29 @@ class ParameterMixin:
             getattr(self, name).set_params(**inner_params)
         return self
 
+    def _summary(self) -> str:
+        """What the fit has found, in a few words; empty before it."""
+        return ""
+
+    def _summary_html(self) -> str:
+        """The same for notebooks, as a small table."""
+        return ""
+
     def __repr__(self) -> str:
+        if summary := self._summary():
+            return f"{_short_call(self)}: {summary}"
         return repr(_as_scikit_learn(self))
 
     def _repr_html_(self) -> str:
-        """Diagram of the estimator with a table of its parameters, for notebooks."""
+        """For notebooks: what the fit has found, or before it the diagram of scikit-learn."""
         from sklearn.utils import estimator_html_repr
 
-        return estimator_html_repr(_as_scikit_learn(self))
+        return self._summary_html() or estimator_html_repr(_as_scikit_learn(self))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """Representations for notebooks, according to `sklearn.set_config(display=...)`."""
+        """For notebooks; before a fit, as `sklearn.set_config(display=...)` asks for."""
+        if html := self._summary_html():
+            return {"text/plain": repr(self), "text/html": html}
         return _as_scikit_learn(self)._repr_mimebundle_(**options)
 
     def _get_params_html(self, *args: Any, **options: Any) -> Any:
@@ -121,6 +136,20 @@ def _parameter_names(kind: type) -> list[str]:
     if kind.__init__ is object.__init__:  # type: ignore[misc]
         return []
     return sorted(set(inspect.signature(kind).parameters))
+
+
+def _short_call(estimator: ParameterMixin) -> str:
+    """The call that made an estimator, on one line, with the parameters that are not the default.
+
+    Values are compared as they are printed, since arrays do not compare to one truth value.
+    """
+    given = []
+    for name, parameter in inspect.signature(type(estimator)).parameters.items():
+        value = getattr(estimator, name)
+        if repr(value) != repr(parameter.default):
+            text = " ".join(repr(value).split())
+            given.append(f"{name}={text if len(text) <= LONGEST_VALUE else '...'}")
+    return f"{type(estimator).__name__}({', '.join(given)})"
 
 
 def _as_scikit_learn(estimator: ParameterMixin) -> Any:

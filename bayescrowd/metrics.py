@@ -32,7 +32,12 @@ from bayescrowd.agreement.measures import (
     percent_agreement,
 )
 from bayescrowd.checks.parameters import Count, Fraction, OpenFraction, validate_arguments
-from bayescrowd.data.predictions import ScoredTasks, match_prediction, match_probas
+from bayescrowd.data.predictions import (
+    TIE_TOLERANCE,
+    ScoredTasks,
+    match_prediction,
+    match_probas,
+)
 from bayescrowd.data.truth import Truth, known_labels
 
 __all__ = [
@@ -53,9 +58,6 @@ __all__ = [
     "task_losses",
     "wilson_interval",
 ]
-
-TIE_TOLERANCE = 1e-9
-"""Classes within this relative distance of the largest probability are tied."""
 
 RESOLUTION = float(np.finfo(float).eps)
 """Smaller probabilities count as this one in logarithms: 2.2e-16."""
@@ -96,7 +98,7 @@ def score_table(probas: pd.DataFrame, truth: Truth) -> Scores:
     aligned = match_probas(probas, truth)
     return Scores(
         n=len(aligned.truth),
-        accuracy=float(_correct_probability(aligned).mean()),
+        accuracy=float(aligned.correct.mean()),
         macro_f1=_macro_f1(aligned),
         brier=_brier_score(aligned),
         log_loss=_log_loss(aligned),
@@ -134,7 +136,7 @@ def task_losses(
     aligned = match_probas(probas, truth)
     of_truth = _entry_of_truth(aligned.probas, aligned.truth)
     losses = {
-        "error": 1.0 - _correct_probability(aligned),
+        "error": 1.0 - aligned.correct,
         "log_loss": -np.log(np.maximum(of_truth, least)),
     }
     return pd.DataFrame(losses, index=known_labels(truth, "truth").index)
@@ -188,7 +190,7 @@ def accuracy(
         >>> bc.metrics.accuracy(pd.Series(["a", "b", "b"]), pd.Series(["a", "b", "a"]))
         0.6666666666666666
     """
-    return float(_correct_probability(match_prediction(prediction, truth, classes)).mean())
+    return float(match_prediction(prediction, truth, classes).correct.mean())
 
 
 @validate_arguments
@@ -358,16 +360,10 @@ def wilson_interval(
     return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
 
 
-def _decisions(probas: Float[np.ndarray, "item cls"]) -> Float[np.ndarray, "item cls"]:
-    """Probability of each class under a uniform choice among the classes tied for the largest."""
-    tied = probas >= probas.max(axis=1, keepdims=True) * (1 - TIE_TOLERANCE)
-    return tied / tied.sum(axis=1, keepdims=True)
-
-
 def _expected_counts(aligned: ScoredTasks) -> Float[np.ndarray, "cls decided"]:
     """Expected number of tasks by true and decided class."""
     table = np.zeros((len(aligned.classes), len(aligned.classes)))
-    np.add.at(table, aligned.truth, _decisions(aligned.probas))
+    np.add.at(table, aligned.truth, aligned.decisions)
     return table
 
 
@@ -398,20 +394,13 @@ def _reliability_curve(aligned: ScoredTasks, n_bins: int) -> pd.DataFrame:
     edges = np.linspace(0, 1, n_bins + 1)
     # Rounding may lift a confidence above 1, or above the edge that it should equal.
     bins = np.searchsorted(edges[1:-1], confidence - TIE_TOLERANCE)
-    tasks = pd.DataFrame(
-        {"confidence": confidence, "accuracy": _correct_probability(aligned), "bin": bins}
-    )
+    tasks = pd.DataFrame({"confidence": confidence, "accuracy": aligned.correct, "bin": bins})
     grouped = tasks.groupby("bin")
     curve = grouped[["confidence", "accuracy"]].mean()
     curve.insert(0, "lower", edges[curve.index])
     curve.insert(1, "upper", edges[curve.index + 1])
     curve["n"] = grouped.size()
     return curve.reset_index(drop=True)
-
-
-def _correct_probability(aligned: ScoredTasks) -> Float[np.ndarray, " item"]:
-    """Probability that each task's label is correct."""
-    return _entry_of_truth(_decisions(aligned.probas), aligned.truth)
 
 
 def _entry_of_truth(

@@ -17,6 +17,7 @@ LAYERS = [
     {"_version", "checks", "estimator"},
     {"data"},
     {"io", "datasets", "simulate", "draws", "agreement", "metrics", "information", "iteration"},
+    {"saving"},
     {"models"},
     {"aggregation", "mixture"},
     {"gold"},
@@ -25,7 +26,8 @@ LAYERS = [
     {"posterior"},
     {"budgeted"},
     {"reports"},
-    {"plots", "experiments", "bayescrowd"},  # "bayescrowd" is the root, with every name
+    # "bayescrowd" is the root, with every name
+    {"plots", "experiments", "saved_fits", "bayescrowd"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -1,5 +1,6 @@
 """Every notebook runs from top to bottom, and its stored outputs stay small."""
 
+import re
 from pathlib import Path
 
 import nbclient
@@ -51,3 +52,11 @@ def test_a_notebook_is_small_and_clean(path: Path) -> None:
 def _skip_unless_local(name: str) -> None:
     if not bc.datasets.is_local(name):
         pytest.skip(f"{name} is not on this machine: set BAYESCROWD_DATA to a folder that has it")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_imports_from_the_top_level_only(path: Path) -> None:
+    """What a notebook shows is what a reader would write."""
+    cells = nbformat.read(path, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    assert re.findall(r"^\s*(?:from|import) bayescrowd\..*", code, flags=re.MULTILINE) == []

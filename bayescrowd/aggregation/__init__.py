@@ -12,6 +12,7 @@ What every method shares:
 * `quality`: the accuracy and information of workers, and a warning flag.
 * `post_strata`: shares that a few known cases make honest.
 * `dependence` (with `rater_pairs`): how far raters err together, and who repeats whom.
+* `fit_summary`: a fit on one line, and as a small table for notebooks.
 * `task_sample`: samples of tasks that do not depend on ids or on the order of rows.
 
 One file per method:

@@ -73,6 +73,8 @@ class BWA(Aggregator):
         [3.2, 3.6, 3.4]
     """
 
+    _state_classes = (*Aggregator._state_classes, Precision)
+
     def __init__(
         self,
         *,

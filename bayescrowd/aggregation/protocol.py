@@ -7,6 +7,7 @@ the user's ids, prediction for new tasks, and the description of workers.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -17,16 +18,21 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.em import EMEstimate, floored_log
+from bayescrowd.aggregation.fit_summary import html_of_fit, summary_of_fit
 from bayescrowd.aggregation.quality import Tally, worker_quality
 from bayescrowd.aggregation.votes import decide
 from bayescrowd.aggregation.whole_matrices import confusion_frame
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
-from bayescrowd.aggregation.worker_rows import WorkerRows
+from bayescrowd.aggregation.worker_rows import CoinRows, DenseRows, SparseRows, WorkerRows
 from bayescrowd.checks.memory import check_fits
-from bayescrowd.checks.parameters import check_parameters
-from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.checks.parameters import check_parameters, validate_arguments
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.matching import match_ids, take_classes
+from bayescrowd.data.predictions import match_probas
+from bayescrowd.data.row_truth import gold_of, labels_of, truth_by_task
 from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.iteration import warn_not_settled
+from bayescrowd.saving.fit_file import write_fit
 
 __all__ = ["Aggregation", "Aggregator", "Gold", "posterior_under"]
 
@@ -105,20 +111,26 @@ class Aggregator(ABC, ParameterMixin):
     """Name of the module of `bayescrowd.models` with the generative model of the method, if any."""
     _n_tables: ClassVar[int] = 3
     """Least number of tables of (pairs + tasks) x classes that a fit holds in memory."""
+    _state_classes: ClassVar[tuple[type, ...]] = (Annotations, DenseRows, SparseRows, CoinRows)
+    """Classes of the objects that a fit holds; a subclass names those that it adds."""
 
     @abstractmethod
     def _aggregate(self, ann: Annotations, fixed: Int[np.ndarray, " item"]) -> Aggregation:
         """Find the classes; `fixed` is the class of tasks whose truth is known, -1 elsewhere."""
 
-    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
+    def fit(self: Itself, data: Any, y: Any = None, *, gold: Gold = None) -> Itself:
         """Learn from labels.
 
         Args:
-            data: `Annotations`, or a table with the columns task, worker and label.
+            data: `Annotations`; a table with the columns task, worker and label; or a matrix with a
+                row per task and a column per worker, NaN or None where there is no label.
+            y: the same as `gold`, if it is a Series or mapping by task. What scikit-learn passes
+                here, the truth of each row of a matrix or table, is not used.
             gold: task -> label for tasks whose truth is known and may be used.
         """
         check_parameters(self)
-        ann = as_annotations(data)
+        gold = gold_of(data, y, gold)
+        ann = labels_of(data)
         fixed = np.full(ann.n_tasks, -1, dtype=np.int32) if gold is None else ann.code_truth(gold)
         self._check_memory(ann)
         found = self._aggregate(ann, fixed)
@@ -193,13 +205,13 @@ class Aggregator(ABC, ParameterMixin):
             columns=pd.Index(self.classes_, name="observed"),
         )
 
-    def fit_predict(self, data: Any, gold: Gold = None) -> pd.Series:
+    def fit_predict(self, data: Any, y: Any = None, *, gold: Gold = None) -> pd.Series:
         """Fit and return `labels_`."""
-        return self.fit(data, gold).labels_
+        return self.fit(data, y, gold=gold).labels_
 
-    def fit_predict_proba(self, data: Any, gold: Gold = None) -> pd.DataFrame:
+    def fit_predict_proba(self, data: Any, y: Any = None, *, gold: Gold = None) -> pd.DataFrame:
         """Fit and return `probas_`."""
-        return self.fit(data, gold).probas_
+        return self.fit(data, y, gold=gold).probas_
 
     def predict(self, data: Any) -> pd.Series:
         """Most probable class of new tasks; see `predict_proba`."""
@@ -211,11 +223,51 @@ class Aggregator(ABC, ParameterMixin):
         A worker whom the fit did not see has the crowd's mean confusion matrix.
         """
         check_is_fitted(self)
-        ann = self._recode(data)
-        known = self.workers_.get_indexer(ann.workers)
+        ann = take_classes(labels_of(data, self.classes_), self.classes_)
+        known = match_ids(ann.workers, self.workers_)
         return pd.DataFrame(
             self._posterior_of_new(ann, known), index=ann.tasks, columns=self.classes_
         )
+
+    def score(self, data: Any, y: Any) -> float:
+        """Share of right labels among new tasks, for scikit-learn's searches.
+
+        The tasks are labelled by `predict_proba`, as tasks that the fit has not seen. Ties and
+        tasks without labels count with their expected share, as in `bayescrowd.metrics.accuracy`.
+
+        `GridSearchCV` and `cross_val_score` take a matrix with a row per task and its truth as y:
+        fits to some tasks are scored on the others. A table with a row per label works as well,
+        with the truth of each row as y and the tasks as `groups` of a `GroupKFold`.
+
+        Args:
+            data: the labels, in any form that `fit` takes.
+            y: true class by task, or of each row of a matrix or table.
+
+        Raises:
+            ValueError: y does not match the rows, or names no task of the data.
+
+        Examples:
+            >>> import bayescrowd as bc
+            >>> from sklearn.model_selection import GridSearchCV
+            >>> crowd = bc.simulate.crowd(200, 8, 2, accuracy=0.8, seed=1)
+            >>> matrix = crowd.annotations.to_frame().pivot(index="task", columns="worker")["label"]
+            >>> grid = {"pseudo_counts": [0.1, 1.0]}
+            >>> search = GridSearchCV(bc.DawidSkene(), grid, cv=3).fit(matrix, crowd.truth)
+            >>> bool(search.best_score_ > 0.9)
+            True
+        """
+        check_is_fitted(self)
+        labels = labels_of(data, self.classes_)
+        probas = self.predict_proba(labels)
+        return float(match_probas(probas, truth_by_task(data, y, self.classes_)).correct.mean())
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
 
     def posterior(self, **options: Any) -> Any:
         """Draw from the posterior of the method's model given the labels of the fit.
@@ -249,6 +301,52 @@ class Aggregator(ABC, ParameterMixin):
             defaults["gold"] = self._gold
         return sample_posterior(self._model_name, self._annotations, **(defaults | options))
 
+    @validate_arguments
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fit to a file, from which `bayescrowd.load` restores it.
+
+        The file holds arrays and JSON, no pickle. It contains the labels of the fit with the ids of
+        tasks and workers, and all that the fit has learned.
+
+        Args:
+            path: path of the file, by custom ending in .npz.
+            overwrite: whether to replace an existing file.
+
+        Raises:
+            FileExistsError: the file exists and `overwrite` is false.
+            TypeError: an id or a parameter is neither text, a number nor a truth value.
+
+        Examples:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> import bayescrowd as bc
+            >>> ann = bc.Annotations.from_matrix([list("aab"), list("bbb"), list("aab")])
+            >>> path = Path(tempfile.mkdtemp(), "fit.npz")
+            >>> bc.DawidSkene().fit(ann).save(path)
+            >>> bc.load(path).labels_.to_list()
+            ['a', 'b', 'a']
+        """
+        check_is_fitted(self)
+        write_fit(self, self._state_classes, path, overwrite=overwrite)
+
+    def _summary(self) -> str:
+        if "_annotations" not in vars(self):
+            return ""
+        summary = summary_of_fit(self._annotations, self.probas_, self.worker_quality_)
+        return summary if self.converged_ else f"{summary}; NOT converged"
+
+    def _summary_html(self) -> str:
+        if "_annotations" not in vars(self):
+            return ""
+        return html_of_fit(
+            repr(self),
+            self._annotations,
+            self.labels_,
+            self.probas_,
+            self.worker_quality_,
+            note=getattr(self, "why_", ""),
+        )
+
     def _posterior_of_new(
         self, ann: Annotations, known: Int[np.ndarray, " worker"]
     ) -> Float[np.ndarray, "item cls"]:
@@ -263,25 +361,6 @@ class Aggregator(ABC, ParameterMixin):
             f"{type(self).__name__} on {ann.n_labels:,} labels of {ann.n_tasks:,} tasks in "
             f"{ann.n_classes:,} classes",
             "fit fewer tasks or classes at a time",
-        )
-
-    def _recode(self, data: Any) -> Annotations:
-        """New labels with the classes of the fit."""
-        ann = as_annotations(data, classes=self.classes_)
-        if ann.classes.equals(self.classes_):
-            return ann
-        codes = self.classes_.get_indexer(ann.classes)
-        used = codes[ann.label_codes]
-        if (used < 0).any():
-            unknown = ann.classes[ann.label_codes[np.flatnonzero(used < 0)[0]]]
-            raise ValueError(f"label {unknown!r} is not one of the fitted classes")
-        return Annotations.from_codes(
-            ann.task_codes,
-            ann.worker_codes,
-            used,
-            tasks=ann.tasks,
-            workers=ann.workers,
-            classes=self.classes_,
         )
 
 

@@ -19,6 +19,7 @@ How the parts fit together, from the bottom up:
 * `policy`: `Policy`, the half for users: it keeps the state and the log of events, and checks what
   is reported.
 * `result`: what a policy has learned, and tables of what was spent and told.
+* `purchase_summary`, `policy_summary`: what was bought, for terminals and notebooks.
 * `purchases`, `purchase_draws`: the posterior draws of the NumPyro model given what was bought.
 * `policies/`: the policies. A new one is a `Core` and a `Policy` that makes it, in a file there.
 * `evaluation/`: policies tried out on labelled tables.

@@ -14,7 +14,7 @@ everything keeps the user's order, which that model may give a meaning to.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
@@ -36,6 +36,7 @@ from bayescrowd.budgeted.beliefs.options import (
 )
 from bayescrowd.budgeted.classifier import Classifier, slots_of_values
 from bayescrowd.budgeted.core import Core, Problem
+from bayescrowd.budgeted.policy_summary import PolicySummary
 from bayescrowd.budgeted.purchases import Purchases
 from bayescrowd.budgeted.query_book import Event, Query
 from bayescrowd.budgeted.query_log import QueryLog
@@ -68,7 +69,7 @@ class _Moment(NamedTuple):
     """What the core decides in this state; None until it has been asked."""
 
 
-class Policy(ABC):
+class Policy(PolicySummary):
     """Decides what to ask next, and which features to use in the end.
 
     Args:

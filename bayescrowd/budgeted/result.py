@@ -10,9 +10,11 @@ import pandas as pd
 from jaxtyping import Float
 
 from bayescrowd.budgeted.classifier import Classifier
+from bayescrowd.budgeted.purchase_summary import html_of_purchases, named_features
 from bayescrowd.budgeted.purchases import Purchases
 from bayescrowd.budgeted.query_book import Event, QueryBook
 from bayescrowd.checks.parameters import Count, Seed, validate_arguments
+from bayescrowd.data.text import quantity
 
 __all__ = ["BudgetResult", "history_table", "spending_table"]
 
@@ -47,6 +49,17 @@ class BudgetResult(_Fields):
         result = cls(**fields)
         result.purchases = purchases
         return result
+
+    def __repr__(self) -> str:
+        selected, n_labels = named_features(self.selected), int(self.spending["labels"].sum())
+        return (
+            f"BudgetResult: {selected} selected; {self.spent:g} spent on "
+            f"{quantity(n_labels, 'label')}, {self.left:g} left; {self.stopped}"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the selected features, then those with the most labels."""
+        return html_of_purchases(repr(self), self.spending, show_selected=True)
 
     def _replace(self, **fields: Any) -> BudgetResult:
         """The result with other fields, and what `posterior` needs as it is."""

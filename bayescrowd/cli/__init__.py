@@ -6,6 +6,8 @@
 * `inputs`: what commands read, files or data sets by name, and what is said about it.
 * `names`: names in any spelling, and the one that may have been meant by an unknown one.
 * `exports`: the aggregators and policies that the package exports, by the names users type.
+* `new_tasks`: `aggregate --fit`, which labels new tasks by the raters of a saved fit.
+* `task_tables`: the table with a row per task that `aggregate` writes.
 * `labelled_tables`: tables of instances with features and a class, read from files.
 * `known_labels`: files of true labels, for the fit or for scoring.
 * `aggregate_text`: scores and workers in the summary of `aggregate`.

@@ -37,8 +37,9 @@ from bayescrowd.cli.known_labels import (
     read_gold_and_truth,
     without_truth_warnings,
 )
-from bayescrowd.cli.text import align
-from bayescrowd.data.text import quantity, shorten
+from bayescrowd.cli.new_tasks import label_new_tasks
+from bayescrowd.cli.task_tables import first_tasks, task_table
+from bayescrowd.data.text import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +99,8 @@ examples:
   bayescrowd aggregate bluebird
   bayescrowd aggregate votes.txt --columns task,worker,label --tidy
   bayescrowd aggregate labels.csv --out aggregated.csv --workers workers.csv
+  bayescrowd aggregate labels.csv --save fit.npz
+  bayescrowd aggregate new.csv --fit fit.npz --out new-aggregated.csv
   bayescrowd aggregate answers.tsv --task item --label answer --gold known.csv --out -
   zcat labels.csv.gz | bayescrowd aggregate - --method wawa --truth truth.csv --json"""
 
@@ -142,6 +145,9 @@ def add_to(commands: Commands) -> None:
         help="draw the workers, how sure the labels are, and with --truth how often they are right",
     )
     output.add_argument(
+        "--save", metavar="FIT", help="write the fit to a file, with which --fit labels new tasks"
+    )
+    output.add_argument(
         "--probabilities",
         action="store_true",
         help="add a column for each class to the table of tasks",
@@ -152,6 +158,13 @@ def add_to(commands: Commands) -> None:
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_reading_options(parser)
     fitting = parser.add_argument_group("fitting")
+    fitting.add_argument(
+        "--fit",
+        metavar="FIT",
+        help="label the tasks with a fit that --save wrote, instead of a new one; raters whom it "
+        "does not know count as the crowd's average, and it is an error if a label is none of its "
+        "classes",
+    )
     fitting.add_argument(
         "--seed", type=natural_number, metavar="N", help="seed of the random choices; default: 0"
     )
@@ -183,6 +196,8 @@ class _Outcome(NamedTuple):
 
 def _run(args: argparse.Namespace) -> int:
     use_own_truth(args)
+    if args.fit is not None:
+        return label_new_tasks(args)
     _check_files(args)
     estimator = make_estimator(args.method, seed=args.seed, n_init=args.n_init, n_iter=args.n_iter)
     outcome = _aggregate(args, estimator)
@@ -204,7 +219,7 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         known = read_gold_and_truth(args, annotations)
     start = time.perf_counter()
     with iterations(args.method):
-        estimator.fit(annotations, known.gold_labels)
+        estimator.fit(annotations, gold=known.gold_labels)
     seconds = time.perf_counter() - start
     scores = None
     if known.scored is not None:
@@ -218,7 +233,9 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
         known=known,
         scores=scores,
         agreement=agreement_table(annotations),
-        tasks=_task_table(estimator, annotations, every_class=args.probabilities),
+        tasks=task_table(
+            estimator.labels_, estimator.probas_, annotations, every_class=args.probabilities
+        ),
         workers=estimator.worker_quality_.reset_index(),
     )
 
@@ -230,27 +247,13 @@ def _check_files(args: argparse.Namespace) -> None:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
         raise ValueError("only one of --out -, --workers - and --json can print")
-    check_outputs(inputs=inputs, tables=outputs, pictures=[args.plot], overwrite=args.force)
-
-
-def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
-    import pandas as pd
-    from scipy.special import entr
-
-    probas = estimator.probas_.to_numpy()
-    table = pd.DataFrame(
-        {
-            "task": ann.tasks,
-            "label": estimator.labels_.array,
-            "probability": probas.max(axis=1),
-            "entropy": entr(probas).sum(axis=1),
-            "n_votes": ann.labels_per_task,
-        }
+    check_outputs(
+        inputs=inputs,
+        tables=outputs,
+        pictures=[args.plot],
+        others=[args.save],
+        overwrite=args.force,
     )
-    if every_class:
-        columns = {f"probability:{c}": probas[:, k] for k, c in enumerate(ann.classes)}
-        table = table.assign(**columns)
-    return table
 
 
 def _write(outcome: _Outcome, args: argparse.Namespace) -> None:
@@ -272,6 +275,8 @@ def _write(outcome: _Outcome, args: argparse.Namespace) -> None:
             figure = Figure(figsize=(15, 4.8), dpi=110, layout="constrained")
             aggregation_overview(outcome.estimator, truth=outcome.known.scored, fig=figure)
             write_picture(figure, args.plot, overwrite=args.force)
+    if args.save is not None:
+        outcome.estimator.save(args.save, overwrite=args.force)
 
 
 def _document(outcome: _Outcome) -> dict[str, Any]:
@@ -319,7 +324,7 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
         paragraphs.append(outcome.scores.lines(args.truth, outcome.known.n_unscored))
     paragraphs.append(worker_lines(outcome.workers))
     if args.out is None:
-        paragraphs.append(_first_tasks(outcome.tasks))
+        paragraphs.append(first_tasks(outcome.tasks))
     written = [
         f"{path}: {quantity(len(table), noun)} written"
         for path, table, noun in (
@@ -330,6 +335,8 @@ def _summary(outcome: _Outcome, args: argparse.Namespace) -> str:
     ]
     if args.plot is not None:
         written.append(f"{args.plot}: picture written")
+    if args.save is not None:
+        written.append(f"{args.save}: fit written; --fit {args.save} labels new tasks with it")
     if written:
         paragraphs.append("\n".join(written))
     return "\n\n".join(paragraphs)
@@ -373,21 +380,3 @@ def _fit_lines(outcome: _Outcome) -> str:
     more = f", ... ({len(estimator.classes_):,} classes)" if len(estimator.classes_) > 8 else ""
     lines.append(f"  shares of the labels: {', '.join(listed)}{more}")
     return "\n".join(lines)
-
-
-def _first_tasks(tasks: pd.DataFrame) -> str:
-    rows = [["task", "label", "probability", "entropy", "votes"]]
-    for row in tasks.head(5).itertuples(index=False):
-        rows.append(
-            [
-                shorten(row.task, 32),
-                shorten(row.label, 32),
-                f"{row.probability:.4f}",
-                f"{row.entropy:.4f}",
-                f"{row.n_votes:,}",
-            ]
-        )
-    return (
-        f"first tasks (entropy in nats; --out FILE writes all {len(tasks):,})\n"
-        f"{align(rows, left=(0, 1))}"
-    )

@@ -26,6 +26,7 @@ from bayescrowd.data.coding import (
     code_long_table,
     code_matrix,
 )
+from bayescrowd.data.notebook_table import MOST_ROWS, Bar, first_rows, notebook_table
 from bayescrowd.data.truth import Truth, Unchosen, known_labels, warn_of_classes, warn_of_tasks
 from bayescrowd.data.vocabulary import Where, natural_key, plain, vocabulary_of
 
@@ -315,6 +316,19 @@ class Annotations:
             f"Annotations({self.n_labels:,} labels: {self.n_tasks:,} tasks, "
             f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how the labels spread over the classes."""
+        share = np.bincount(self.label_codes, minlength=self.n_classes) / self.n_labels
+        order = np.argsort(-share, kind="stable")[:MOST_ROWS]
+        rows = [[self.classes[k], Bar(share[k], f"{share[k]:.1%}")] for k in order]
+        per_task, per_worker = (
+            f"{given.min():,} to {given.max():,} labels per {name} (mean {given.mean():.3g})"
+            for name, given in (("task", self.labels_per_task), ("worker", self.labels_per_worker))
+        )
+        more = first_rows(self.n_classes, "class", "classes")
+        note = "; ".join(filter(None, [more, per_task, per_worker]))
+        return notebook_table(repr(self), ["class", "share of the labels"], rows, note=note)
 
 
 def as_annotations(data: Any, classes: pd.Index | None = None) -> Annotations:

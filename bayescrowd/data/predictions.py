@@ -17,7 +17,10 @@ from jaxtyping import Float, Int
 from bayescrowd.data.truth import Truth, known_labels, warn_of_classes, warn_of_truth
 from bayescrowd.data.vocabulary import comma_list, natural_key, quote
 
-__all__ = ["ScoredTasks", "match_prediction", "match_probas"]
+__all__ = ["TIE_TOLERANCE", "ScoredTasks", "match_prediction", "match_probas"]
+
+TIE_TOLERANCE = 1e-9
+"""Classes within this relative distance of the largest probability are tied."""
 
 
 class ScoredTasks(NamedTuple):
@@ -29,6 +32,17 @@ class ScoredTasks(NamedTuple):
     """Position of the true class in `classes`."""
     classes: pd.Index
     """The classes of the prediction, followed by those that occur only in the truth."""
+
+    @property
+    def decisions(self) -> Float[np.ndarray, "item cls"]:
+        """Probability of each class under a uniform choice among those tied for the largest."""
+        tied = self.probas >= self.probas.max(axis=1, keepdims=True) * (1 - TIE_TOLERANCE)
+        return tied / tied.sum(axis=1, keepdims=True)
+
+    @property
+    def correct(self) -> Float[np.ndarray, " item"]:
+        """Probability that each task's label is correct."""
+        return self.decisions[np.arange(len(self.truth)), self.truth]
 
 
 def match_probas(probas: pd.DataFrame, truth: Truth) -> ScoredTasks:

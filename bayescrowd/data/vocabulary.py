@@ -125,9 +125,11 @@ def code_labels(
         unknown = np.flatnonzero(to_class < 0)
         if len(unknown):
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
+            others = [found[int(k)] for k in unknown if k != codes[row]]
+            nor = f"; nor are the labels {comma_list(others)}" if others else ""
             raise ValueError(
                 f"{where.row(row)}, column {column!r}: label {quote(found[codes[row]])} is not "
-                f"one of the classes {comma_list(vocabulary)}"
+                f"one of the classes {comma_list(vocabulary)}{nor}"
             )
     else:
         _refuse_non_classes(found, codes, column, where)

@@ -33,6 +33,7 @@ from bayescrowd import metrics
 from bayescrowd.aggregation.dawid_skene import DawidSkene
 from bayescrowd.aggregation.majority import MajorityVote
 from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.predictions import TIE_TOLERANCE
 from bayescrowd.experiments.engine.experiment import Cell, CellId, Claim, Experiment, Part
 from bayescrowd.experiments.engine.label_errors import loaded_crowd
 from bayescrowd.experiments.engine.outcome import Outcome
@@ -92,7 +93,7 @@ def calibration_of(probas: pd.DataFrame, truth: pd.Series) -> Calibration:
     """
     values = probas.reindex(truth.index).to_numpy(dtype=float)
     largest = values.max(axis=1)
-    tied: Bool[np.ndarray, "task cls"] = values >= largest[:, None] * (1 - metrics.TIE_TOLERANCE)
+    tied: Bool[np.ndarray, "task cls"] = values >= largest[:, None] * (1 - TIE_TOLERANCE)
     true = probas.columns.get_indexer(pd.Index(truth))
     right = tied[np.arange(len(true)), true] / tied.sum(axis=1)
     return Calibration(

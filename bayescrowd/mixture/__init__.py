@@ -2,6 +2,7 @@
 
 * `mdpd`: `MDPD`, by EM from random starts.
 * `stagewise`: the stagewise algorithm; `stagewise_estimator`: `StagewiseEM`, its estimator.
+* `mixture_summary`: a mixture on one line, and as a small table for notebooks.
 * `splitting`: how a component is split in two.
 * `co_occurrence`, `pair_information`: which features depend on each other, given the components.
 * `goodness`: the dependence between features that a mixture leaves unexplained.

@@ -44,10 +44,11 @@ from bayescrowd.checks.parameters import (
     validate_arguments,
 )
 from bayescrowd.data.features import FeatureTable, as_feature_table
-from bayescrowd.estimator import ParameterMixin, check_is_fitted
+from bayescrowd.estimator import check_is_fitted
 from bayescrowd.information import conditional_mutual_information
 from bayescrowd.iteration import warn_not_settled
 from bayescrowd.mixture.goodness import GoodnessOfFit, surprising_pairs, total_information
+from bayescrowd.mixture.mixture_summary import MixtureSummary
 
 __all__ = ["MDPD", "MixtureSample"]
 
@@ -64,7 +65,7 @@ class MixtureSample(NamedTuple):
     """The component of each item."""
 
 
-class MDPD(ParameterMixin):
+class MDPD(MixtureSummary):
     """Mixture of discrete product distributions.
 
     Args:

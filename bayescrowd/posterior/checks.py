@@ -56,10 +56,9 @@ def check_crowd(post: Container) -> CrowdChecks:
 
     Examples:
         >>> import bayescrowd as bc
-        >>> from bayescrowd.posterior.checks import check_crowd
         >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
         >>> post = bc.sample_posterior(bc.models.dawid_skene, labels, chains=2, draws=50, warmup=10)
-        >>> list(check_crowd(post).vote_entropy.index)
+        >>> list(bc.check_crowd(post).vote_entropy.index)
         ['mean', 'standard deviation', 'share unanimous']
     """
     codes = group_of(post, "constant_data")

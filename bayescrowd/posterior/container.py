@@ -111,7 +111,21 @@ def dataset_of(
 
 
 def group_names(post: Container) -> list[str]:
-    """Names of the groups."""
+    """Names of the groups of draws and data in the result of `sample_posterior`.
+
+    Args:
+        post: the result of `sample_posterior`.
+
+    Raises:
+        TypeError: `post` is no container of the installed ArviZ.
+
+    Examples:
+        >>> import bayescrowd as bc
+        >>> labels = bc.simulate.crowd(30, 5, accuracy=0.9, seed=0).annotations
+        >>> post = bc.sample_posterior(bc.models.dawid_skene, labels, chains=2, draws=50, warmup=10)
+        >>> "posterior" in group_names(post), "posterior_predictive" in group_names(post)
+        (True, True)
+    """
     _check_container(post)
     names = post.groups() if not _HAS_DATATREE else post.children
     return list(names)

@@ -8,5 +8,6 @@
 * `gold_tilt`: how a few gold labels correct the answer, on `gold_regression`.
 * `gold_report`: what the gold changed, and what it says about the fit and its raters.
 * `rater_intervals`: the accuracy of each rater, with an interval that holds.
+* `next_steps`: what to try next, which `why_` ends with.
 * `aggregator`: `AutoAggregator` and `aggregate`.
 """

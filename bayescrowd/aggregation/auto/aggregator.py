@@ -24,10 +24,12 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bayescrowd.aggregation.auto.alarm import ADVICE, Alarm, raise_alarm
-from bayescrowd.aggregation.auto.blend import blend_for, pool_reliance, smoothed_votes
+from bayescrowd.aggregation.auto.blend import Blend, blend_for, pool_reliance, smoothed_votes
+from bayescrowd.aggregation.auto.gold_regression import LaplaceFit
 from bayescrowd.aggregation.auto.gold_report import GoldReport, make_gold_report
-from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, fit_tilt
+from bayescrowd.aggregation.auto.gold_tilt import GoldTilt, RaterRows, fit_tilt
 from bayescrowd.aggregation.auto.held_out_scores import posterior_of_new
+from bayescrowd.aggregation.auto.next_steps import next_step
 from bayescrowd.aggregation.auto.pool import (
     LARGE,
     POOL,
@@ -46,16 +48,20 @@ from bayescrowd.aggregation.bwa_iteration import Judgements, Precision, weighted
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
 from bayescrowd.aggregation.ebcc_subtypes import ebcc_posteriors
 from bayescrowd.aggregation.em import EMEstimate, floored_log
+from bayescrowd.aggregation.post_strata import Share
 from bayescrowd.aggregation.protocol import Gold
-from bayescrowd.aggregation.shrunken.ability import ability_rows, implied_rows
+from bayescrowd.aggregation.shrunken.ability import AbilityBase, ability_rows, implied_rows
 from bayescrowd.aggregation.shrunken.aggregator import CompactAggregation, RowAggregator
 from bayescrowd.aggregation.shrunken.base import Fit, by_class, log_rows
+from bayescrowd.aggregation.shrunken.baselines import CoinBase, MeanRows
+from bayescrowd.aggregation.shrunken.type_mixture import TypeBase
 from bayescrowd.aggregation.task_sample import sampled_tasks
 from bayescrowd.aggregation.votes import shares, vote_shares, with_known
 from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Seed
-from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.row_truth import gold_of, labels_of
 from bayescrowd.data.truth import known_labels
 
 __all__ = ["AutoAggregator", "aggregate"]
@@ -118,7 +124,7 @@ class AutoAggregator(RowAggregator):
             and of each rater; None without gold.
         worker_quality_: as for every method, with a 90 % interval of the accuracy (lower, upper).
             The accuracy is the share of right labels among those that the worker has given.
-        why_: which models the answer averages, what the crowd is like, and what to do about it.
+        why_: which models the answer averages, what the crowd is like, and what to try next.
 
     Examples:
         >>> import bayescrowd as bc
@@ -130,27 +136,57 @@ class AutoAggregator(RowAggregator):
         ('one coin, even classes', True)
     """
 
+    dependence_: Dependence
+    alarm_: Alarm
+    why_: str
+    _accuracies: Share
     _n_tables = 8
+    _state_classes = (
+        *RowAggregator._state_classes,
+        *(Alarm, Blend, Dependence, Precision, Share, WorkerLabelPairs),
+        *(Fit, AbilityBase, CoinBase, MeanRows, TypeBase),
+        *(GoldReport, GoldTilt, LaplaceFit, RaterRows),
+    )
 
     def __init__(self, *, n_iter: Count = 50, seed: Seed = 0) -> None:
         self.n_iter = n_iter
         self.seed = seed
 
-    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
+    def fit(self: Itself, data: Any, y: Any = None, *, gold: Gold = None) -> Itself:
         """Learn from labels.
 
         Args:
-            data: `Annotations`, or a table with the columns task, worker and label.
+            data: the labels; see `Aggregator.fit`.
+            y: the same as `gold`, if it is by task; truth by row is not used.
             gold: task -> label for tasks whose truth is known and may be used. A class that no
                 worker chose becomes a class.
         """
-        ann = as_annotations(data)
+        gold = gold_of(data, y, gold)
+        ann = labels_of(data)
         if gold is not None:
             known = known_labels(gold, "gold")
             ann = ann.with_classes(known[known.index.isin(ann.tasks)])
-        super().fit(ann, gold)
+        super().fit(ann, gold=gold)
         self.worker_quality_ = with_intervals(self.worker_quality_, self._accuracies)
+        step = next_step(
+            ann,
+            self.probas_,
+            self.worker_quality_,
+            n_in_clusters=sum(map(len, self.dependence_.clusters)),
+            needs_gold=self.alarm_.buy_gold,
+            accuracy=None if self.gold_report_ is None else self.gold_report_.accuracy,
+        )
+        self.why_ = f"{self.why_} {step}".rstrip()
         return self
+
+    def _summary(self) -> str:
+        summary = super()._summary()
+        if not summary or self.dependence_.n_votes <= 1:
+            return summary
+        low, high = self.dependence_.effective_votes
+        gold = "; gold labels are needed" if self.alarm_.buy_gold else ""
+        worth = f"{low:.1f} to {high:.1f} independent votes per task"
+        return f"{summary}; {self.dependence_.n_votes:.3g} labels worth {worth}{gold}"
 
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         known, pairs = pairs.fixed, WorkerLabelPairs(ann)
@@ -328,7 +364,7 @@ def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator
         >>> bc.aggregate(table).labels_.head(3).to_list()
         [1, 0, 1]
     """
-    return AutoAggregator(seed=seed).fit(data, gold)
+    return AutoAggregator(seed=seed).fit(data, gold=gold)
 
 
 def _gain_of_hard_tasks(scores: pd.DataFrame) -> float:

@@ -95,6 +95,7 @@ class RowModelAggregator(RowAggregator):
     """Base class of the estimators that fit one model with one state per class."""
 
     prior: ClassPrior
+    _state_classes = (*RowAggregator._state_classes, CompactAggregation, ModelRows)
 
     @abstractmethod
     def _model(self) -> RowModel:

@@ -50,6 +50,7 @@ class EmpiricalBayesDawidSkene(RowModelAggregator):
     """
 
     _model_name = "ability_dawid_skene"
+    _state_classes = (*RowModelAggregator._state_classes, AbilityBase)
 
     def __init__(
         self,

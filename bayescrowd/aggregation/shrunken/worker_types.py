@@ -44,6 +44,7 @@ class WorkerTypes(RowModelAggregator):
     """
 
     _model_name = "worker_types"
+    _state_classes = (*RowModelAggregator._state_classes, TypeBase)
 
     def __init__(
         self,

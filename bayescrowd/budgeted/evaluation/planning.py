@@ -22,6 +22,7 @@ from jaxtyping import Float
 
 from bayescrowd.budgeted.evaluation.curve_tables import ALL_DATA, check_curve
 from bayescrowd.checks.parameters import OpenFraction, Seed, validate_arguments
+from bayescrowd.data.notebook_table import Bar, notebook_table
 
 __all__ = ["BudgetPlan", "plan_budget"]
 
@@ -52,6 +53,19 @@ class BudgetPlan(NamedTuple):
     """Mean error of all data."""
     gaps: pd.DataFrame
     """Table by budget of the gap, its standard_error, and the gap made monotone."""
+
+    def __repr__(self) -> str:
+        return (
+            f"BudgetPlan: {self.verdict}, budget {self.budget:g} ({self.lower:g} to "
+            f"{self.upper:g}); {self.reason}"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how far each budget is from the best classifier."""
+        gaps = self.gaps["gap"].clip(lower=0.0)
+        most = max(float(gaps.max()), 1e-12)  # all of them may be 0
+        rows = [[f"{budget:g}", Bar(gap / most, f"{gap:.3f}")] for budget, gap in gaps.items()]
+        return notebook_table(repr(self), ["budget", "errors above the best"], rows)
 
 
 @validate_arguments

@@ -25,7 +25,7 @@ from bayescrowd.data.judgements import (
     numeric_target,
 )
 from bayescrowd.data.vocabulary import plain
-from bayescrowd.estimator import ParameterMixin, check_is_fitted
+from bayescrowd.estimator import check_is_fitted
 from bayescrowd.selection.repeats.moments import (
     Average,
     Moments,
@@ -36,6 +36,7 @@ from bayescrowd.selection.repeats.moments import (
 )
 from bayescrowd.selection.repeats.paths import RepeatPath, Steps, greedy_path, repeated_steps
 from bayescrowd.selection.repeats.predictor import fit_predictor, predictor_of_moments
+from bayescrowd.selection.repeats.repeat_summary import RepeatSummary
 
 __all__ = ["MOST_REPEATS", "InfeasibleProjectionWarning", "RepeatSelector"]
 
@@ -56,7 +57,7 @@ class InfeasibleProjectionWarning(UserWarning):
     """
 
 
-class RepeatSelector(ParameterMixin):
+class RepeatSelector(RepeatSummary):
     """Base of all selectors of repeats; scikit-learn's parameter protocol over judgements.
 
     Attributes:

@@ -38,6 +38,8 @@ from bayescrowd.aggregation.votes import shares
 from bayescrowd.checks.parameters import Count, Seed, check_parameters, validate_arguments
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.features import FeatureTable, as_feature_table, is_long
+from bayescrowd.data.notebook_table import MOST_ROWS, Bar, first_rows, notebook_table
+from bayescrowd.data.text import quantity, shorten
 from bayescrowd.estimator import ParameterMixin, check_is_fitted
 from bayescrowd.information import Estimator as PairEstimator
 from bayescrowd.information import information_matrix
@@ -257,6 +259,27 @@ class MutualInformationSelector(ParameterMixin):
         values = {"feature": self.ranking_, "score": scores[order]}
         self.curve_ = pd.DataFrame(
             {name: values.get(name, np.full(len(order), np.nan)) for name in columns}, index=index
+        )
+
+    def _summary(self) -> str:
+        if "selected_" not in vars(self):
+            return ""
+        named = [shorten(name, 24) for name in self.selected_[:MOST_ROWS]]
+        more = ", ..." if len(self.selected_) > len(named) else ""
+        of = quantity(len(self.ranking_), "feature")
+        return f"{len(self.selected_):,} of {of} selected: {', '.join(named)}{more}"
+
+    def _summary_html(self) -> str:
+        if "selected_" not in vars(self):
+            return ""
+        most = max(float(self.scores_.max()), 1e-12)  # all of them may be 0
+        rows = [
+            [name, Bar(score / most, f"{score:.3f}"), "yes" if name in self.selected_ else ""]
+            for name, score in self.scores_.loc[self.ranking_[:MOST_ROWS]].items()
+        ]
+        header = ["feature", "score (nats)", "selected"]
+        return notebook_table(
+            repr(self), header, rows, note=first_rows(len(self.ranking_), "feature")
         )
 
     def _asks_held_out(self) -> bool:
