@@ -19,7 +19,7 @@ LAYERS = [
     {"io", "datasets", "simulate", "draws", "agreement", "metrics", "information", "iteration"},
     {"models"},
     {"aggregation", "mixture"},
-    {"gold"},
+    {"gold", "crowdkit"},
     {"panel"},
     {"selection"},
     {"posterior"},
