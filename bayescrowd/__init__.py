@@ -12,6 +12,7 @@ from bayescrowd._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from bayescrowd import agreement as agreement
+    from bayescrowd import crowdkit as crowdkit
     from bayescrowd import datasets as datasets
     from bayescrowd import metrics as metrics
     from bayescrowd import models as models
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
         SelectiveDawidSkene as SelectiveDawidSkene,
     )
 
-_SUBMODULES = ("agreement", "datasets", "metrics", "models", "plots", "simulate")
+_SUBMODULES = ("agreement", "crowdkit", "datasets", "metrics", "models", "plots", "simulate")
 
 _NAMES = {
     "Annotations": "bayescrowd.data.annotations",

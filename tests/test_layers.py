@@ -20,7 +20,7 @@ LAYERS = [
     {"saving"},
     {"models"},
     {"aggregation", "mixture"},
-    {"gold"},
+    {"gold", "crowdkit"},
     {"panel"},
     {"selection"},
     {"posterior"},
