@@ -272,6 +272,8 @@ def read_known_labels(
     if isinstance(table, DelimitedText) and columns is not None:
         named, left_out = with_names(table, columns)
         table = table if left_out else named
+    if not table.columns:
+        raise ValueError(f"{source}: found no columns; expected one of tasks and one of labels")
     task_column = find_column(table, "task", task, option=f"--{name}-columns")
     label_column = find_column(table, "truth", label, option=f"--{name}-columns")
     refuse_shared_column([(task_column, "task"), (label_column, name)], Where(source))
