@@ -199,7 +199,8 @@ def test_html_of_every_estimator(kind):
 def test_tags_are_those_of_a_plain_estimator():
     ours, theirs = pair({})
     assert sklearn.utils.get_tags(ours) == sklearn.utils.get_tags(theirs)
-    assert not is_classifier(bc.DawidSkene())
+    assert not is_classifier(bc.MDPD(2))
+    assert is_classifier(bc.DawidSkene())  # so that searches stratify the tasks by class
     assert is_classifier(bc.MultiSelectionClassifier())
     assert is_regressor(bc.MultiSelection())
 
