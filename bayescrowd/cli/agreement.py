@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bayescrowd._version import __version__
 from bayescrowd.cli.agreement_text import agreement_document, agreement_rows
 from bayescrowd.cli.arguments import (
+    LABELS_HELP,
     Commands,
     add_reading_options,
     check_outputs,
@@ -80,9 +81,7 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--metric",
         choices=("nominal", "ordinal", "interval"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bayescrowd._version import __version__
 from bayescrowd.cli.arguments import (
     DEFAULT_METHOD,
+    LABELS_HELP,
     METHODS,
     Commands,
     add_reading_options,
@@ -18,6 +19,7 @@ from bayescrowd.cli.arguments import (
     natural_number,
     read_labels,
 )
+from bayescrowd.cli.inputs import use_own_truth
 from bayescrowd.cli.known_labels import add_column_options, read_gold_and_truth
 
 if TYPE_CHECKING:
@@ -64,9 +66,7 @@ def add_to(commands: Commands) -> None:
         epilog=_EPILOG,
     )
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "labels", metavar="LABELS", help="file of judgements; - reads standard input"
-    )
+    parser.add_argument("labels", metavar="LABELS", help=LABELS_HELP)
     parser.add_argument(
         "--method",
         type=method_name,
@@ -113,6 +113,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    use_own_truth(args)
     inputs = [args.labels, args.gold, args.truth, args.posterior]
     if inputs.count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
@@ -127,7 +128,7 @@ def _run(args: argparse.Namespace) -> int:
     if "seed" in estimator.get_params():
         estimator.set_params(seed=args.seed)
     with iterations(args.method):
-        estimator.fit(annotations, known.gold_labels)
+        estimator.fit(annotations, gold=known.gold_labels)
     import bayescrowd
 
     source = "standard input" if args.labels == "-" else args.labels

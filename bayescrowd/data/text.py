@@ -28,7 +28,7 @@ def did_you_mean(text: str, names: Iterable[str]) -> str:
     Examples:
         >>> did_you_mean("dawid-skeen", ["dawid-skene", "mace"])
         'did you mean dawid-skene?'
-        >>> did_you_mean("quick", ["dawid-skene", "mace"])
+        >>> did_you_mean("xyz", ["dawid-skene", "mace"])
         'expected one of dawid-skene, mace'
     """
     known = list(names)

@@ -6,13 +6,21 @@ import numpy as np
 import pandas as pd
 
 from bayescrowd.aggregation.dependence import Dependence
-from bayescrowd.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
+from bayescrowd.agreement import agreement_table
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.text import shorten
 from bayescrowd.data.vocabulary import plain
 from bayescrowd.reports.document import LEVEL, Cell, Column, Interval, Matrix, Table
 
 __all__ = ["agreement_measures", "pair_matrix", "pair_table"]
+
+MEASURES = {
+    "percent_agreement": "percent agreement",
+    "fleiss_kappa": "Fleiss' kappa",
+    "gwet_ac1": "Gwet's AC1",
+    "krippendorff_alpha": "Krippendorff's alpha (nominal)",
+}
+"""Names of the measures as people know them."""
 
 MOST_PAIRS = 30
 """Most pairs of raters that are listed."""
@@ -28,26 +36,17 @@ WIDTH = 40
 
 
 def agreement_measures(ann: Annotations) -> Table:
-    """Krippendorff's alpha and the like, with intervals where there are any."""
+    """Krippendorff's alpha and the like, each with an interval."""
     rows: list[tuple[Cell, ...]] = [
-        (str(name), Interval(float(row["value"]), float(row["lower"]), float(row["upper"])))
-        for name, row in _measures(ann).iterrows()
+        (
+            MEASURES.get(str(name), str(name)),
+            Interval(float(row["value"]), float(row["lower"]), float(row["upper"])),
+        )
+        for name, row in agreement_table(ann, level=LEVEL).iterrows()
     ]
     columns = Column("measure", "text"), Column("value", "number")
     caption = f"Agreement of the raters, with {LEVEL:.0%} intervals"
     return Table("agreement", caption, columns, tuple(rows))
-
-
-def _measures(ann: Annotations) -> pd.DataFrame:
-    """The measures with the columns value, lower and upper, NaN where undefined."""
-    functions = {
-        "percent agreement": percent_agreement,
-        "Fleiss' kappa": fleiss_kappa,
-        "Krippendorff's alpha (nominal)": krippendorff_alpha,
-    }
-    is_defined = bool((ann.labels_per_task >= 2).any())
-    values = {name: measure(ann) if is_defined else np.nan for name, measure in functions.items()}
-    return pd.DataFrame({"value": values}).assign(lower=np.nan, upper=np.nan)
 
 
 def pair_table(found: Dependence) -> Table | None:

@@ -387,7 +387,10 @@ FIT_FOR_KNOWN_LABELS = {"one_class.csv", "nul.csv", "latin.csv"}
 """One class is enough, and the column of the worker is not read."""
 
 
-@pytest.mark.parametrize("name", sorted(BAD_FILES.keys() - FIT_FOR_KNOWN_LABELS))
+# Where types are checked, a protocol's check reads the columns first, and fails in its own words.
+@pytest.mark.parametrize(
+    "name", [n for n in BAD_FILES if n.endswith(("csv", "json")) and n not in FIT_FOR_KNOWN_LABELS]
+)
 def test_known_labels_that_cannot_be_read(folder, capsys, name):
     (folder / name).write_bytes(BAD_FILES[name][0])
     line = refusal(capsys, "aggregate", "labels.csv", *QUICK, "--truth", name)
