@@ -115,6 +115,8 @@ def add_to(commands: Commands) -> None:
             default=(None, None),
             help=f"columns of the {name} file, if their names are not recognised",
         )
+    model_help = "a classifier's probabilities per task and class, which make it one more rater"
+    parser.add_argument("--predictions", metavar="FILE", help=model_help)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", metavar="FILE", help="write a table with one row per task; - prints it"
@@ -179,11 +181,13 @@ def _run(args: argparse.Namespace) -> int:
 
 def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.cli.progress import iterations, stage
-    from bayescrowd.io.reading import read_known_labels
+    from bayescrowd.io.reading import read_known_labels, read_predictions
     from bayescrowd.metrics import score_table
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
+        path = args.predictions
+        more = {"predictions": read_predictions(path, annotations)} if path else {}
         known: dict[str, KnownLabels | None] = {"gold": None, "truth": None}
         for name in known:
             if path := getattr(args, name):
@@ -207,7 +211,7 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
             )
     start = time.perf_counter()
     with iterations(args.method):
-        estimator.fit(annotations, gold)
+        estimator.fit(annotations, gold, **more)
     seconds = time.perf_counter() - start
     return _Outcome(
         source="standard input" if args.labels == "-" else args.labels,
@@ -226,7 +230,10 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
 
 def _check_files(args: argparse.Namespace) -> None:
     """Raise before any work is done if the files contradict each other."""
-    inputs, outputs = [args.labels, args.gold, args.truth], [args.out, args.workers]
+    inputs = [args.labels, args.gold, args.truth, args.predictions]
+    outputs = [args.out, args.workers]
+    if args.predictions and args.method != DEFAULT_METHOD:
+        raise ValueError(f"--predictions: not used by {args.method}; expected {DEFAULT_METHOD}")
     if inputs.count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
@@ -235,21 +242,22 @@ def _check_files(args: argparse.Namespace) -> None:
 
 
 def _task_table(estimator: Aggregator, ann: Annotations, *, every_class: bool) -> pd.DataFrame:
+    import numpy as np
     import pandas as pd
     from scipy.special import entr
 
     probas = estimator.probas_.to_numpy()
     table = pd.DataFrame(
         {
-            "task": ann.tasks,
+            "task": estimator.probas_.index,
             "label": estimator.labels_.array,
             "probability": probas.max(axis=1),
             "entropy": entr(probas).sum(axis=1),
-            "n_votes": ann.labels_per_task,
+            "n_votes": np.pad(ann.labels_per_task, (0, len(probas) - ann.n_tasks)),  # new ones last
         }
     )
     if every_class:
-        columns = {f"probability:{c}": probas[:, k] for k, c in enumerate(ann.classes)}
+        columns = {f"probability:{c}": probas[:, k] for k, c in enumerate(estimator.classes_)}
         table = table.assign(**columns)
     return table
 
@@ -290,6 +298,7 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "n_ties": estimator.n_ties_,
             "seconds": outcome.seconds,
             "why": getattr(estimator, "why_", None),
+            "prediction_strength": getattr(estimator, "prediction_strength_", None),
         },
         "scores": None if outcome.scores is None else outcome.scores._asdict(),
         "classes": _records(estimator.priors_.rename_axis("class").reset_index()),

@@ -7,6 +7,7 @@
 * `annotations`: `Annotations`, who gave which task which label.
 * `truth`: known labels of tasks; those that do not match the crowd's are counted and reported.
 * `predictions`: predictions matched with known labels, ready to be scored.
+* `classifier`: probabilities of a classifier, which becomes one more rater.
 * `dataset`: `Dataset`, a crowd's labels with their truth and a description.
 * `table_dataset`: `TableDataset`, instances with their features and their class.
 * `features`: `FeatureTable`, discrete features of items with missing entries.

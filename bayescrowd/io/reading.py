@@ -4,8 +4,8 @@ r"""Reading annotations and known labels from files and from exports of labellin
 Parquet; text also gzipped), wide tables with a column per judge, JSON objects `{judge: {task:
 label}}` and the exports of Mechanical Turk, Toloka and Label Studio. A table saved for crowd-kit,
 with the columns task, worker and label, is such a plain table. `read_truth` reads known labels of
-tasks. If a file cannot be read, the error is one line with the file, the row, the column
-and what was expected.
+tasks, `read_predictions` the probabilities of a classifier. If a file cannot be read, the error is
+one line with the file, the row, the column and what was expected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.annotations import Annotations
@@ -36,6 +36,7 @@ __all__ = [
     "annotations_of",
     "read_annotations",
     "read_known_labels",
+    "read_predictions",
     "read_truth",
 ]
 
@@ -259,6 +260,70 @@ def read_known_labels(
     )
     n_unchosen = int((known[present] >= annotations.n_classes).sum())
     return KnownLabels(labels_by_task, len(absent), n_unchosen)
+
+
+def read_predictions(
+    path: str | os.PathLike[str], annotations: Annotations, *, task: str | None = None
+) -> pd.DataFrame:
+    r"""Read the probabilities of a classifier: a row per task, a column per class.
+
+    Tasks and classes are matched with those of the annotations by their text. An empty row stands
+    for a task that is not predicted.
+
+    Args:
+        path: path of the table; '-' is standard input.
+        annotations: judgements with the tasks and classes to match.
+        task: name of the column of task ids; by default, the only one with a usual name.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file cannot be read as such a table.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bayescrowd as bc
+        >>> path = Path(tempfile.mkdtemp()) / "model.csv"
+        >>> _ = path.write_text("task,cat,dog\n0,0.9,0.1\n7,0.2,0.8\n")
+        >>> annotations = bc.Annotations.from_matrix([["dog", "cat"], ["cat", "dog"]])
+        >>> read_predictions(path, annotations)
+              cat  dog
+        task
+        0     0.9  0.1
+        7     0.2  0.8
+    """
+    source, data = file_contents(path)
+    chosen = guess_format(path, source, data)
+    if chosen in ("label-studio", "nested"):
+        raise ValueError(f"{source}: found nested JSON; expected a table with one row per task")
+    table = file_table(chosen, source, data, raw_cells=False)
+    task_column = find_column(table, "task", task)
+    names = [name for name in table.columns if name != task_column]
+    frame = table.read([task_column, *names])
+    ids = _pandas_column(frame, task_column)
+    places = _positions(table, frame, task_column, annotations.tasks)
+    if (places == _MISSING).any():
+        row = int(np.argmax(places == _MISSING))
+        raise ValueError(f"{_place(table, row, task_column)}: the task is missing; expected an id")
+    tasks = [
+        annotations.tasks[i] if i >= 0 else value for i, value in zip(places, ids, strict=True)
+    ]
+    spelling = {_text(name): name for name in annotations.classes}
+    columns = {spelling.get(name, name): _numbers(table, frame, name) for name in names}
+    return pd.DataFrame(columns, index=pd.Index(tasks, name="task"))
+
+
+def _numbers(table: FileTable, frame: Any, column: str) -> Float[np.ndarray, " row"]:
+    """A column as numbers, NaN where it is empty."""
+    series = _pandas_column(frame, column).astype(object)  # text may come as categories
+    numbers = pd.to_numeric(series, errors="coerce")
+    wrong = numbers.isna() & series.notna() & (series.map(str).str.strip() != "")
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{_place(table, row, column)}: found {quote(series.iloc[row])}; expected a probability"
+        )
+    return numbers.to_numpy(dtype=float)
 
 
 def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:

@@ -8,7 +8,8 @@ part: fits under random weights of the raters, subtypes of tasks, weighted votes
 alone cannot decide, the votes themselves. `blend.py` says how much of each, and by what.
 
 Gold labels do not enter these fits. They correct the answer afterwards (`gold_tilt.py`), so that a
-few of them cannot turn it over.
+few of them cannot turn it over. A classifier is one more rater in these fits, and its probabilities
+correct the answer, too (`prediction_strength.py`).
 
 On large crowds only the best models are fitted to all labels (`pool.py`); random weights of the
 raters are tried on a sample of the tasks, and EBCC is left out of very large ones.
@@ -36,6 +37,7 @@ from bayescrowd.aggregation.auto.pool import (
     fit_members,
     weigh_pool,
 )
+from bayescrowd.aggregation.auto.prediction_strength import fit_strength
 from bayescrowd.aggregation.auto.rater_bootstrap import Replicates, Target, bootstrap_raters
 from bayescrowd.aggregation.auto.rater_intervals import (
     accuracies_in,
@@ -46,6 +48,7 @@ from bayescrowd.aggregation.bwa_iteration import Judgements, Precision, weighted
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
 from bayescrowd.aggregation.ebcc_subtypes import ebcc_posteriors
 from bayescrowd.aggregation.em import EMEstimate, floored_log
+from bayescrowd.aggregation.post_strata import Share
 from bayescrowd.aggregation.protocol import Gold
 from bayescrowd.aggregation.shrunken.ability import ability_rows, implied_rows
 from bayescrowd.aggregation.shrunken.aggregator import CompactAggregation, RowAggregator
@@ -56,6 +59,7 @@ from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Seed
 from bayescrowd.data.annotations import Annotations, as_annotations
+from bayescrowd.data.classifier import CLASSIFIER, Classified, add_classifier
 from bayescrowd.data.truth import known_labels
 
 __all__ = ["AutoAggregator", "aggregate"]
@@ -116,6 +120,9 @@ class AutoAggregator(RowAggregator):
         alarm_: whether labels alone can decide, or gold is needed, and why.
         gold_report_: what gold labels changed, and what they say about the accuracy of the fit
             and of each rater; None without gold.
+        prediction_strength_: how much the probabilities of the predictions count: 1 if they are
+            calibrated, less if they are over-confident, 0 if they say no more than the most
+            probable class; None without predictions.
         worker_quality_: as for every method, with a 90 % interval of the accuracy (lower, upper).
             The accuracy is the share of right labels among those that the worker has given.
         why_: which models the answer averages, what the crowd is like, and what to do about it.
@@ -131,31 +138,53 @@ class AutoAggregator(RowAggregator):
     """
 
     _n_tables = 8
+    _accuracies: Share
+    _classified: Classified | None = None
 
     def __init__(self, *, n_iter: Count = 50, seed: Seed = 0) -> None:
         self.n_iter = n_iter
         self.seed = seed
 
-    def fit(self: Itself, data: Any, gold: Gold = None) -> Itself:
+    def fit(
+        self: Itself, data: Any, gold: Gold = None, predictions: pd.DataFrame | None = None
+    ) -> Itself:
         """Learn from labels.
 
         Args:
             data: `Annotations`, or a table with the columns task, worker and label.
             gold: task -> label for tasks whose truth is known and may be used. A class that no
                 worker chose becomes a class.
+            predictions: probabilities of a classifier, tasks x classes. It becomes one more
+                worker, named predictions, who gives its most probable classes; how much its
+                probabilities say beyond that is learned. Tasks may be absent, and tasks that
+                nobody labelled get probabilities, too. The probabilities should come from a
+                classifier that was not trained on these tasks, for instance by cross-validation.
         """
         ann = as_annotations(data)
         if gold is not None:
             known = known_labels(gold, "gold")
-            ann = ann.with_classes(known[known.index.isin(ann.tasks)])
-        super().fit(ann, gold)
+            is_here = known.index.isin(ann.tasks)
+            if predictions is not None:
+                is_here |= known.index.isin(predictions.index)
+            ann = ann.with_classes(known[is_here])
+        classified = None if predictions is None else add_classifier(ann, predictions)
+        self._classified = classified
+        super().fit(ann if classified is None else classified.annotations, gold)
+        self._classified = None
         self.worker_quality_ = with_intervals(self.worker_quality_, self._accuracies)
         return self
 
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         known, pairs = pairs.fixed, WorkerLabelPairs(ann)
         mixed, replicates = self._mix_candidates(ann)
+        self.prediction_strength_: float | None = None
+        if (classified := self._classified) is not None:
+            strength = fit_strength(mixed, *classified[1:])
+            mixed = strength.correct(mixed)
+            self.prediction_strength_ = strength.value
         blend, answer = self._blend, self._blend.temper(mixed)
+        if classified is not None:  # temperature allows for raters who err together, not for one
+            answer = strength.fill(answer)
         instability = float("nan") if replicates is None else replicates.instability
         self.dependence_ = _dependence(ann, answer, instability)
         self.alarm_ = raise_alarm(
@@ -181,6 +210,8 @@ class AutoAggregator(RowAggregator):
                 replicated=None if replicates is None else replicates.accuracies,
             )
         self.why_ = _why(self.scores_, self.weights_, ann, self.dependence_, self.alarm_)
+        if classified is not None:
+            self.why_ += f" {_why_predictions(classified, answer, strength.value)}"
         if self.gold_report_ is not None:
             self.why_ += f" {self.gold_report_.summary}"
         rows = implied_rows(pairs, judge)
@@ -311,12 +342,15 @@ class AutoAggregator(RowAggregator):
         return answer if self._tilt is None else self._tilt.apply(answer, ann)
 
 
-def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator:
+def aggregate(
+    data: Any, gold: Gold = None, predictions: pd.DataFrame | None = None, *, seed: Seed = 0
+) -> AutoAggregator:
     """Aggregate the labels of a crowd with the default method.
 
     Args:
         data: `Annotations`, or a table with the columns task, worker and label.
         gold: task -> label for tasks whose truth is known and may be used.
+        predictions: probabilities of a classifier, tasks x classes; see `AutoAggregator.fit`.
         seed: seed of the draw that breaks ties.
 
     Returns:
@@ -328,7 +362,7 @@ def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator
         >>> bc.aggregate(table).labels_.head(3).to_list()
         [1, 0, 1]
     """
-    return AutoAggregator(seed=seed).fit(data, gold)
+    return AutoAggregator(seed=seed).fit(data, gold, predictions)
 
 
 def _gain_of_hard_tasks(scores: pd.DataFrame) -> float:
@@ -381,6 +415,19 @@ def _why(
     if alarm.buy_gold:
         sentences += [alarm.reason, ADVICE]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _why_predictions(
+    classified: Classified, answer: Float[np.ndarray, "item cls"], strength: float
+) -> str:
+    """What the predictions are worth."""
+    used = np.flatnonzero(classified.is_labelled & (classified.leading >= 0))
+    right = f"{answer[used, classified.leading[used]].mean():.0%}" if len(used) else "none"
+    return (
+        f"The predictions take part as one more rater ({CLASSIFIER!r}), right on about {right} of "
+        f"the tasks with labels; their probabilities count with strength {strength:.2f} (1 if they "
+        "are calibrated, less if they are over-confident)."
+    )
 
 
 def _why_models(scores: pd.DataFrame, ann: Annotations) -> str:
