@@ -132,6 +132,8 @@ def add_to(commands: Commands) -> None:
         "printed; tasks that are also in --gold are not scored",
     )
     add_column_options(known)
+    model_help = "a classifier's probabilities per task and class, which make it one more rater"
+    parser.add_argument("--predictions", metavar="FILE", help=model_help)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", metavar="FILE", help="write a table with one row per task; - prints it"
@@ -213,13 +215,16 @@ def _run(args: argparse.Namespace) -> int:
 def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
     from bayescrowd.agreement import agreement_table
     from bayescrowd.cli.progress import iterations, stage
+    from bayescrowd.io.model_predictions import read_predictions
 
     with stage(f"reading {args.labels}"):
         annotations = read_labels(args)
+        path = args.predictions
+        more = {"predictions": read_predictions(path, annotations)} if path else {}
         known = read_gold_and_truth(args, annotations)
     start = time.perf_counter()
     with iterations(args.method):
-        estimator.fit(annotations, gold=known.gold_labels)
+        estimator.fit(annotations, gold=known.gold_labels, **more)
     seconds = time.perf_counter() - start
     scores = None
     if known.scored is not None:
@@ -242,7 +247,10 @@ def _aggregate(args: argparse.Namespace, estimator: Aggregator) -> _Outcome:
 
 def _check_files(args: argparse.Namespace) -> None:
     """Raise before any work is done if the files contradict each other."""
-    inputs, outputs = [args.labels, args.gold, args.truth], [args.out, args.workers]
+    inputs = [args.labels, args.gold, args.truth, args.predictions]
+    outputs = [args.out, args.workers]
+    if args.predictions and args.method != DEFAULT_METHOD:
+        raise ValueError(f"--predictions: not used by {args.method}; expected {DEFAULT_METHOD}")
     if inputs.count("-") > 1:
         raise ValueError("only one of the files can come from standard input")
     if outputs.count("-") + args.json > 1:
@@ -304,6 +312,7 @@ def _document(outcome: _Outcome) -> dict[str, Any]:
             "n_ties": estimator.n_ties_,
             "seconds": outcome.seconds,
             "why": getattr(estimator, "why_", None),
+            "prediction_strength": getattr(estimator, "prediction_strength_", None),
         },
         "agreement": agreement_document(outcome.agreement),
         "effective_votes": None if dependence is None else votes_document(dependence),

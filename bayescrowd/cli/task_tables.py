@@ -21,26 +21,28 @@ def task_table(
     """Label, certainty and number of votes of each task.
 
     Args:
-        labels: most probable class of each task of `ann`.
+        labels: most probable class of each task.
         probas: P(class) of each task.
         ann: the labels.
         every_class: whether to add a column with the probability of each class.
     """
+    import numpy as np
     import pandas as pd
     from scipy.special import entr
 
     values = probas.to_numpy()
     table = pd.DataFrame(
         {
-            "task": ann.tasks,
+            "task": probas.index,
             "label": labels.array,
             "probability": values.max(axis=1),
             "entropy": entr(values).sum(axis=1),
-            "n_votes": ann.labels_per_task,
+            # Tasks that a classifier alone has seen come last.
+            "n_votes": np.pad(ann.labels_per_task, (0, len(values) - ann.n_tasks)),
         }
     )
     if every_class:
-        columns = {f"probability:{c}": values[:, k] for k, c in enumerate(ann.classes)}
+        columns = {f"probability:{c}": values[:, k] for k, c in enumerate(probas.columns)}
         table = table.assign(**columns)
     return table
 

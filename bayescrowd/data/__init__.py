@@ -10,6 +10,7 @@
 * `truth`: known labels of tasks; those that do not match the crowd's are counted and reported.
 * `row_truth`: labels as a matrix and truth by row, as scikit-learn hands them on.
 * `predictions`: predictions matched with known labels, ready to be scored.
+* `classifier`: probabilities of a classifier, which becomes one more rater.
 * `dataset`: `Dataset`, a crowd's labels with their truth and a description.
 * `table_dataset`: `TableDataset`, instances with their features and their class.
 * `features`: `FeatureTable`, discrete features of items with missing entries.

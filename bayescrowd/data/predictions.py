@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from bayescrowd.data.truth import Truth, known_labels, warn_of_classes, warn_of_truth
 from bayescrowd.data.vocabulary import comma_list, natural_key, quote
 
-__all__ = ["TIE_TOLERANCE", "ScoredTasks", "match_prediction", "match_probas"]
+__all__ = ["TIE_TOLERANCE", "ScoredTasks", "check_probas", "match_prediction", "match_probas"]
 
 TIE_TOLERANCE = 1e-9
 """Classes within this relative distance of the largest probability are tied."""
@@ -79,7 +79,7 @@ def match_prediction(
                 "classes= was given with a table of probabilities, whose columns are its classes; "
                 "expected it with a Series of labels only"
             )
-        _check_probas(prediction)
+        check_probas(prediction)
         probas = prediction
     elif isinstance(prediction, pd.Series):
         probas = _one_hot(prediction, known, classes)
@@ -131,7 +131,8 @@ def _known_truth(truth: Truth) -> pd.Series:
     return known
 
 
-def _check_probas(probas: pd.DataFrame) -> None:
+def check_probas(probas: pd.DataFrame) -> None:
+    """Raise unless every row of a table holds probabilities or only NaN."""
     if probas.shape[0] == 0 or probas.shape[1] < 2:
         raise ValueError(
             f"the table of probabilities has shape {probas.shape}; expected tasks x classes with "

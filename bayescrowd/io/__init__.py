@@ -7,7 +7,9 @@
 * `judge_tables`: wide tables with a column per judge, and JSON objects `{judge: {task: label}}`.
 * `formats`: all of these formats, recognised by extension and content.
 * `spellings`: labels that differ only in case or surrounding blanks, reported or merged.
+* `positions`: where the values of a column stand in a vocabulary, by their text.
 * `reading`: `read_annotations` and `read_truth`, for files of any of these formats.
+* `model_predictions`: `read_predictions`, for the probabilities of a classifier.
 * `verdicts`: `read_verdicts`, for judges who may abstain.
 * `judgement_files`: numeric judgements, targets and costs.
 * `writing`: tables and pictures, written whole or not at all.

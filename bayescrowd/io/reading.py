@@ -4,14 +4,14 @@ r"""Reading annotations and known labels from files and from exports of labellin
 Parquet; text also gzipped), wide tables with a column per judge, JSON objects `{judge: {task:
 label}}` and the exports of Mechanical Turk, Toloka and Label Studio. A table saved for crowd-kit,
 with the columns task, worker and label, is such a plain table. `read_truth` reads known labels of
-tasks. If a file cannot be read, the error is one line with the file, the row, the column
-and what was expected.
+tasks. If a file cannot be read, the error is one line with the file, the row, the column and what
+was expected.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,13 +19,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Int
 
 from bayescrowd.checks.parameters import validate_arguments
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.coding import Duplicates
 from bayescrowd.data.truth import warn_of_tasks
-from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column, text_of
+from bayescrowd.data.vocabulary import Where, quote, refuse_shared_column
 from bayescrowd.io.column_names import ExportedLabels, find_column, guess_note
 from bayescrowd.io.file_tables import DelimitedText, file_contents
 from bayescrowd.io.formats import (
@@ -36,6 +35,7 @@ from bayescrowd.io.formats import (
     read_rows,
     with_names,
 )
+from bayescrowd.io.positions import MISSING, pandas_column, positions_of, text_in
 from bayescrowd.io.spellings import merge_spellings, warn_of_known_spellings, warn_of_spellings
 
 __all__ = [
@@ -298,43 +298,43 @@ def match_known_labels(
         rows_read = merge_spellings(source, rows_read, annotations.classes)
     frame, task_column, label_column = rows_read.frame, rows_read.task, rows_read.label
     where = Where(source, rows_read.row_number)
-    labels = _positions(where, frame, label_column, annotations.classes)
-    rows = np.flatnonzero(labels != _MISSING)
+    labels = positions_of(where, frame, label_column, annotations.classes)
+    rows = np.flatnonzero(labels != MISSING)
     if not len(rows):
         raise ValueError(f"{source}: column {label_column!r} has no labels; expected at least one")
-    tasks, labels = _positions(where, frame, task_column, annotations.tasks)[rows], labels[rows]
-    if (tasks == _MISSING).any():
-        row = int(rows[np.argmax(tasks == _MISSING)])
+    tasks, labels = positions_of(where, frame, task_column, annotations.tasks)[rows], labels[rows]
+    if (tasks == MISSING).any():
+        row = int(rows[np.argmax(tasks == MISSING)])
         raise ValueError(
             f"{where.row(row)}, column {task_column!r}: the task of this {name} label is missing; "
             f"expected one of the {annotations.n_tasks:,} tasks of the annotations"
         )
     is_here = tasks >= 0
-    absent = pd.Index(_pandas_column(frame, task_column).iloc[rows[~is_here]].map(_text).unique())
+    absent = pd.Index(pandas_column(frame, task_column).iloc[rows[~is_here]].map(text_in).unique())
     if not is_here.any():
         raise ValueError(
             f"{source}: none of its {len(absent):,} tasks (such as {quote(absent[0])}) is one "
             f"of the {annotations.n_tasks:,} tasks of the annotations (such as "
-            f"{quote(_text(annotations.tasks[0]))})"
+            f"{quote(text_in(annotations.tasks[0]))})"
         )
     rows, tasks, labels = rows[is_here], tasks[is_here], labels[is_here]
     classes = annotations.classes
     if (labels < 0).any():  # classes that nobody chose: added as text after the others
-        column = _pandas_column(frame, label_column).iloc[rows]
-        others, which = np.unique(column[labels < 0].map(_text), return_inverse=True)
+        column = pandas_column(frame, label_column).iloc[rows]
+        others, which = np.unique(column[labels < 0].map(text_in), return_inverse=True)
         n_others = dict(zip(others.tolist(), np.bincount(which).tolist(), strict=True))
         warn_of_known_spellings(n_others, classes, source)
         labels[labels < 0] = len(classes) + which
         classes = pd.Index([*classes, *others], dtype=object)
-    known = np.full(annotations.n_tasks, _MISSING)
+    known = np.full(annotations.n_tasks, MISSING)
     known[tasks[::-1]] = labels[::-1]  # the first row of a task counts, and the others must agree
     if (known[tasks] != labels).any():
         clash = int(np.argmax(known[tasks] != labels))
         raise ValueError(
             f"{where.row(int(rows[clash]))}, column {label_column!r}: a second, different {name} "
-            f"label for task {_text(annotations.tasks[tasks[clash]])!r}; expected one per task"
+            f"label for task {text_in(annotations.tasks[tasks[clash]])!r}; expected one per task"
         )
-    present = np.flatnonzero(known != _MISSING)
+    present = np.flatnonzero(known != MISSING)
     warn_of_tasks(absent, len(present) + len(absent), name, source=f"{source}: ")
     labels_by_task = pd.Series(
         classes.take(known[present]).array, index=annotations.tasks.take(present), name=name
@@ -364,36 +364,3 @@ def _labels_as_text(frame: Any, label: str, classes: Sequence[str]) -> Any:
     else:
         return frame
     return frame.set_column(frame.column_names.index(label), label, texts)
-
-
-_MISSING = -2
-"""Code of a missing value; -1 stands for an unknown one."""
-
-
-def _positions(
-    where: Where, frame: Any, column: str, vocabulary: pd.Index
-) -> Int[np.ndarray, " row"]:
-    """Position of each value's text in the vocabulary; -1 if unknown, -2 if missing."""
-    series = _pandas_column(frame, column)
-    try:
-        codes, values = pd.factorize(series)
-    except TypeError:
-        row, bad = next((i, v) for i, v in enumerate(series) if not isinstance(v, Hashable))
-        raise ValueError(
-            f"{where.row(row)}, column {column!r}: found a {type(bad).__name__}; expected text, "
-            "a number, True or False"
-        ) from None
-    is_truth_value = vocabulary.dtype == bool
-    place = {_text(value, is_truth_value): i for i, value in enumerate(vocabulary)}
-    texts = [_text(value, is_truth_value) for value in values]
-    found = [place.get(text, -1) if text.strip() else _MISSING for text in texts]
-    return np.array([*found, _MISSING])[codes]  # factorize codes a missing value as -1
-
-
-def _pandas_column(frame: Any, column: str) -> pd.Series:
-    return frame[column].to_pandas() if isinstance(frame, pa.Table) else frame[column]
-
-
-def _text(value: Any, is_truth_value: bool = False) -> str:
-    text = text_of(value)
-    return text.lower() if is_truth_value else text

@@ -466,3 +466,29 @@ def test_failure_while_writing_leaves_the_old_file(folder, capsys, monkeypatch):
     assert line == "bayescrowd: out.csv: no space left on device"
     assert (folder / "out.csv").read_text() == "precious"
     assert sorted(os.listdir()) == ["labels.csv", "out.csv"]
+
+
+def test_predictions_of_a_classifier_take_part(folder, capsys):
+    (folder / "model.csv").write_text("task,cat,dog\n1,.9,.1\n2,.2,.8\n3,.7,.3\n4,.1,.9\n")
+    assert main(["aggregate", "labels.csv", "--predictions", "model.csv", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [task["n_votes"] for task in found["tasks"]] == [2, 3, 1, 0]
+    assert [task["task"] for task in found["tasks"]] == [1, 2, 3, 4]
+    assert "predictions" in [worker["worker"] for worker in found["workers"]]
+    assert found["fit"]["prediction_strength"] >= 0
+    est = bc.aggregate(
+        bc.read_annotations("labels.csv"),
+        predictions=pd.read_csv("model.csv", index_col="task"),
+    )
+    np.testing.assert_allclose(
+        [task["probability"] for task in found["tasks"]], est.probas_.max(axis=1)
+    )
+
+
+def test_predictions_that_cannot_be_used(folder, capsys):
+    (folder / "model.csv").write_text("task,cat,dog\n1,.9,.9\n")
+    line = refusal(capsys, "labels.csv", "--predictions", "model.csv")
+    assert "expected probabilities that sum to 1" in line
+    line = refusal(capsys, "labels.csv", "--predictions", "model.csv", "--method", "wawa")
+    assert "--predictions: not used by wawa; expected auto" in line
+    assert "nowhere.csv" in refusal(capsys, "labels.csv", "--predictions", "nowhere.csv")

@@ -8,7 +8,8 @@ part: fits under random weights of the raters, subtypes of tasks, weighted votes
 alone cannot decide, the votes themselves. `blend.py` says how much of each, and by what.
 
 Gold labels do not enter these fits. They correct the answer afterwards (`gold_tilt.py`), so that a
-few of them cannot turn it over.
+few of them cannot turn it over. A classifier is one more rater in these fits, and its probabilities
+correct the answer, too (`prediction_strength.py`).
 
 On large crowds only the best models are fitted to all labels (`pool.py`); random weights of the
 raters are tried on a sample of the tasks, and EBCC is left out of very large ones.
@@ -23,7 +24,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bayescrowd.aggregation.auto.alarm import ADVICE, Alarm, raise_alarm
+from bayescrowd.aggregation.auto.alarm import Alarm, raise_alarm
 from bayescrowd.aggregation.auto.blend import Blend, blend_for, pool_reliance, smoothed_votes
 from bayescrowd.aggregation.auto.gold_regression import LaplaceFit
 from bayescrowd.aggregation.auto.gold_report import GoldReport, make_gold_report
@@ -38,12 +39,14 @@ from bayescrowd.aggregation.auto.pool import (
     fit_members,
     weigh_pool,
 )
+from bayescrowd.aggregation.auto.prediction_strength import fit_strength
 from bayescrowd.aggregation.auto.rater_bootstrap import Replicates, Target, bootstrap_raters
 from bayescrowd.aggregation.auto.rater_intervals import (
     accuracies_in,
     rater_accuracies,
     with_intervals,
 )
+from bayescrowd.aggregation.auto.reasons import why_answer, why_predictions
 from bayescrowd.aggregation.bwa_iteration import Judgements, Precision, weighted_average
 from bayescrowd.aggregation.dependence import Dependence, measure_dependence
 from bayescrowd.aggregation.ebcc_subtypes import ebcc_posteriors
@@ -61,6 +64,7 @@ from bayescrowd.aggregation.worker_label_pairs import WorkerLabelPairs
 from bayescrowd.aggregation.worker_rows import SparseRows
 from bayescrowd.checks.parameters import Count, Seed
 from bayescrowd.data.annotations import Annotations
+from bayescrowd.data.classifier import Classified, add_classifier
 from bayescrowd.data.row_truth import gold_of, labels_of
 from bayescrowd.data.truth import known_labels
 
@@ -92,12 +96,6 @@ RELIABLE = 0.9
 LARGE_REPLICATES, LARGE_SAMPLE = 8, 20_000
 """Replicates of each model on a large crowd, and labels of the sample that they are fitted to."""
 
-MUCH_CARE = 0.25
-"""From this share of the answer on, `why_` names the methods that allow for shared errors."""
-
-FEW_LABELS, MANY_LABELS = 40, 200
-"""Median labels per worker below which `why_` speaks of few, and above which of many."""
-
 
 class AutoAggregator(RowAggregator):
     """The method to start with: models that need no choice, safe where raters err together.
@@ -122,6 +120,9 @@ class AutoAggregator(RowAggregator):
         alarm_: whether labels alone can decide, or gold is needed, and why.
         gold_report_: what gold labels changed, and what they say about the accuracy of the fit
             and of each rater; None without gold.
+        prediction_strength_: how much the probabilities of the predictions count: 1 if they are
+            calibrated, less if they are over-confident, 0 if they say no more than the most
+            probable class; None without predictions.
         worker_quality_: as for every method, with a 90 % interval of the accuracy (lower, upper).
             The accuracy is the share of right labels among those that the worker has given.
         why_: which models the answer averages, what the crowd is like, and what to try next.
@@ -147,12 +148,20 @@ class AutoAggregator(RowAggregator):
         *(Fit, AbilityBase, CoinBase, MeanRows, TypeBase),
         *(GoldReport, GoldTilt, LaplaceFit, RaterRows),
     )
+    _classified: Classified | None = None
 
     def __init__(self, *, n_iter: Count = 50, seed: Seed = 0) -> None:
         self.n_iter = n_iter
         self.seed = seed
 
-    def fit(self: Itself, data: Any, y: Any = None, *, gold: Gold = None) -> Itself:
+    def fit(
+        self: Itself,
+        data: Any,
+        y: Any = None,
+        *,
+        gold: Gold = None,
+        predictions: pd.DataFrame | None = None,
+    ) -> Itself:
         """Learn from labels.
 
         Args:
@@ -160,13 +169,24 @@ class AutoAggregator(RowAggregator):
             y: the same as `gold`, if it is by task; truth by row is not used.
             gold: task -> label for tasks whose truth is known and may be used. A class that no
                 worker chose becomes a class.
+            predictions: probabilities of a classifier, tasks x classes. It becomes one more
+                worker, named predictions, who gives its most probable classes; how much its
+                probabilities say beyond that is learned. Tasks may be absent, and tasks that
+                nobody labelled get probabilities, too. The probabilities should come from a
+                classifier that was not trained on these tasks, for instance by cross-validation.
         """
         gold = gold_of(data, y, gold)
         ann = labels_of(data)
         if gold is not None:
             known = known_labels(gold, "gold")
-            ann = ann.with_classes(known[known.index.isin(ann.tasks)])
-        super().fit(ann, gold=gold)
+            is_here = known.index.isin(ann.tasks)
+            if predictions is not None:
+                is_here |= known.index.isin(predictions.index)
+            ann = ann.with_classes(known[is_here])
+        classified = None if predictions is None else add_classifier(ann, predictions)
+        self._classified = classified
+        super().fit(ann if classified is None else classified.annotations, gold=gold)
+        self._classified = None
         self.worker_quality_ = with_intervals(self.worker_quality_, self._accuracies)
         step = next_step(
             ann,
@@ -191,7 +211,14 @@ class AutoAggregator(RowAggregator):
     def _compact(self, pairs: WorkerLabelPairs, ann: Annotations) -> CompactAggregation:
         known, pairs = pairs.fixed, WorkerLabelPairs(ann)
         mixed, replicates = self._mix_candidates(ann)
+        self.prediction_strength_: float | None = None
+        if (classified := self._classified) is not None:
+            strength = fit_strength(mixed, *classified[1:])
+            mixed = strength.correct(mixed)
+            self.prediction_strength_ = strength.value
         blend, answer = self._blend, self._blend.temper(mixed)
+        if classified is not None:  # temperature allows for raters who err together, not for one
+            answer = strength.fill(answer)
         instability = float("nan") if replicates is None else replicates.instability
         self.dependence_ = _dependence(ann, answer, instability)
         self.alarm_ = raise_alarm(
@@ -216,7 +243,9 @@ class AutoAggregator(RowAggregator):
                 vote_weight=blend.vote_weight,
                 replicated=None if replicates is None else replicates.accuracies,
             )
-        self.why_ = _why(self.scores_, self.weights_, ann, self.dependence_, self.alarm_)
+        self.why_ = why_answer(self.scores_, self.weights_, ann, self.dependence_, self.alarm_)
+        if classified is not None:
+            self.why_ += f" {why_predictions(classified, answer, strength.value)}"
         if self.gold_report_ is not None:
             self.why_ += f" {self.gold_report_.summary}"
         rows = implied_rows(pairs, judge)
@@ -347,12 +376,15 @@ class AutoAggregator(RowAggregator):
         return answer if self._tilt is None else self._tilt.apply(answer, ann)
 
 
-def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator:
+def aggregate(
+    data: Any, gold: Gold = None, predictions: pd.DataFrame | None = None, *, seed: Seed = 0
+) -> AutoAggregator:
     """Aggregate the labels of a crowd with the default method.
 
     Args:
         data: `Annotations`, or a table with the columns task, worker and label.
         gold: task -> label for tasks whose truth is known and may be used.
+        predictions: probabilities of a classifier, tasks x classes; see `AutoAggregator.fit`.
         seed: seed of the draw that breaks ties.
 
     Returns:
@@ -364,7 +396,7 @@ def aggregate(data: Any, gold: Gold = None, *, seed: Seed = 0) -> AutoAggregator
         >>> bc.aggregate(table).labels_.head(3).to_list()
         [1, 0, 1]
     """
-    return AutoAggregator(seed=seed).fit(data, gold=gold)
+    return AutoAggregator(seed=seed).fit(data, gold=gold, predictions=predictions)
 
 
 def _gain_of_hard_tasks(scores: pd.DataFrame) -> float:
@@ -397,38 +429,3 @@ def _log_likelihood(pairs: WorkerLabelPairs, rows: Fit) -> float:
     estimate = EMEstimate(table, floored_log(rows.posterior.mean(axis=0)), 0.0, None)
     sweep = pairs.incidence(n_classes).sweep(estimate, np.empty_like(rows.posterior))
     return sweep.log_likelihood
-
-
-def _why(
-    scores: pd.DataFrame,
-    weights: pd.Series,
-    ann: Annotations,
-    dependence: Dependence,
-    alarm: Alarm,
-) -> str:
-    """What the answer rests on, how far raters err together, and what to do about it."""
-    sentences = [_why_models(scores, ann), dependence.summary]
-    careful = weights.drop([member.name for member in POOL] + ["votes"]).sum()
-    if careful > MUCH_CARE:
-        sentences.append(
-            f"Raters seem to err together: {careful:.0%} of the answer comes from methods that "
-            "allow for it (fits under other weights of the raters, EBCC, BWA)."
-        )
-    if alarm.buy_gold:
-        sentences += [alarm.reason, ADVICE]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _why_models(scores: pd.DataFrame, ann: Annotations) -> str:
-    families = [member.family for member in POOL]
-    by_family = scores["weight"].groupby(families, sort=False).sum().sort_values(ascending=False)
-    leading = [f"{name} ({share:.0%})" for name, share in by_family.items() if share >= 0.1]
-    per_worker = ann.labels_per_worker[ann.labels_per_worker > 0]
-    median = float(np.median(per_worker))
-    amount = "Few" if median < FEW_LABELS else "Many" if median > MANY_LABELS else "Enough"
-    found = f"{amount} labels per worker (median {median:,.0f}): the answer averages models with "
-    found += f"{', '.join(leading)}."
-    if not (scores["standard_error"] > 0).any():  # a single task, or equal predictions
-        return f"{found} Held-out labels say nothing about the models."
-    best = next(member for member in POOL if member.name == scores["score"].idxmax())
-    return f"{found} Held-out labels are predicted best if {best.story}."
