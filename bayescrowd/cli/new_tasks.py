@@ -60,7 +60,8 @@ def _check(args: argparse.Namespace) -> None:
     """Raise if options ask for a fit, or if the files contradict each other."""
     given = {
         "method": None if args.method == DEFAULT_METHOD else args.method,
-        **{name: getattr(args, name) for name in ("gold", "predictions", "workers", "save", "plot")},
+        **{name: getattr(args, name) for name in ("gold", "predictions")},
+        **{name: getattr(args, name) for name in ("workers", "save", "plot")},
         **{name.replace("_", "-"): getattr(args, name) for name in ("seed", "n_init", "n_iter")},
     }
     for name, value in given.items():

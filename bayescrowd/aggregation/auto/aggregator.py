@@ -243,7 +243,9 @@ class AutoAggregator(RowAggregator):
                 vote_weight=blend.vote_weight,
                 replicated=None if replicates is None else replicates.accuracies,
             )
-        self.why_ = why_answer(self.scores_, self.weights_, ann, self.dependence_, self.alarm_)
+        self.why_ = why_answer(
+            self.scores_, self.weights_, ann, self.dependence_.summary, self.alarm_, pool=POOL
+        )
         if classified is not None:
             self.why_ += f" {why_predictions(classified, answer, strength.value)}"
         if self.gold_report_ is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from bayescrowd.aggregation.auto.alarm import ADVICE, Alarm
-from bayescrowd.aggregation.auto.pool import POOL
-from bayescrowd.aggregation.dependence import Dependence
 from bayescrowd.data.annotations import Annotations
 from bayescrowd.data.classifier import CLASSIFIER, Classified
 
@@ -25,12 +26,23 @@ def why_answer(
     scores: pd.DataFrame,
     weights: pd.Series,
     ann: Annotations,
-    dependence: Dependence,
+    together: str,
     alarm: Alarm,
+    *,
+    pool: Sequence[Any],
 ) -> str:
-    """What the answer rests on, how far raters err together, and what to do about it."""
-    sentences = [_why_models(scores, ann), dependence.summary]
-    careful = weights.drop([member.name for member in POOL] + ["votes"]).sum()
+    """What the answer rests on, how far raters err together, and what to do about it.
+
+    Args:
+        scores: how well each model of the pool predicts held-out labels.
+        weights: share of the answer of each model and of the other methods.
+        ann: the labels.
+        together: how far raters err together, in words.
+        alarm: whether labels alone can decide.
+        pool: the models, `bayescrowd.aggregation.auto.pool.POOL`.
+    """
+    sentences = [_why_models(scores, ann, pool), together]
+    careful = weights.drop([member.name for member in pool] + ["votes"]).sum()
     if careful > MUCH_CARE:
         sentences.append(
             f"Raters seem to err together: {careful:.0%} of the answer comes from methods that "
@@ -54,8 +66,8 @@ def why_predictions(
     )
 
 
-def _why_models(scores: pd.DataFrame, ann: Annotations) -> str:
-    families = [member.family for member in POOL]
+def _why_models(scores: pd.DataFrame, ann: Annotations, pool: Sequence[Any]) -> str:
+    families = [member.family for member in pool]
     by_family = scores["weight"].groupby(families, sort=False).sum().sort_values(ascending=False)
     leading = [f"{name} ({share:.0%})" for name, share in by_family.items() if share >= 0.1]
     per_worker = ann.labels_per_worker[ann.labels_per_worker > 0]
@@ -65,5 +77,5 @@ def _why_models(scores: pd.DataFrame, ann: Annotations) -> str:
     found += f"{', '.join(leading)}."
     if not (scores["standard_error"] > 0).any():  # a single task, or equal predictions
         return f"{found} Held-out labels say nothing about the models."
-    best = next(member for member in POOL if member.name == scores["score"].idxmax())
+    best = next(member for member in pool if member.name == scores["score"].idxmax())
     return f"{found} Held-out labels are predicted best if {best.story}."

@@ -128,7 +128,7 @@ def test_new_tasks_are_predicted_by_the_raters_of_the_fit(data, helped):
 
 def test_a_second_fit_forgets_the_predictions():
     crowd = bc.simulate.crowd(40, 6, 4, seed=1)
-    est = bc.AutoAggregator().fit(crowd.annotations, None, predicted(crowd.truth, signal=2.0))
+    est = bc.AutoAggregator().fit(crowd.annotations, predictions=predicted(crowd.truth, signal=2.0))
     est.fit(crowd.annotations)
     assert est.prediction_strength_ is None
     again = bc.AutoAggregator().fit(crowd.annotations)
