@@ -13,6 +13,7 @@ With BAYESCROWD_TYPE_CHECKS=0 in the environment, types are not checked. `.ci/ru
 measures coverage and for the tests marked slow, whose many small calls would take twice the time.
 """
 
+import gc
 import json
 import os
 import sys
@@ -50,6 +51,16 @@ hypothesis.settings.register_profile("bayescrowd", deadline=None, derandomize=Tr
 hypothesis.settings.load_profile("bayescrowd")
 
 
+N_TESTS = pytest.StashKey[int]()
+"""Number of tests that this process has run."""
+
+TESTS_BETWEEN_LOOKS = 10
+"""Tests between two looks at the memory maps."""
+
+MOST_MAPS = 20_000
+"""Memory maps above which compiled programs are forgotten."""
+
+
 seconds: dict[str, float] = defaultdict(float)
 """How long each test took, by its id; filled where the reports of all workers arrive."""
 
@@ -77,6 +88,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config, "workerinput"
     ):
         Path(path).write_text(json.dumps(seconds, indent=0), encoding="utf-8")
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Forget compiled programs before the operating system refuses to map any more of them.
+
+    A program of XLA takes up to two hundred memory maps, of which Linux allows a process 65,530;
+    beyond that it is aborted. What is still needed is read from the cache on disk.
+    """
+    item.session.stash[N_TESTS] = n_tests = item.session.stash.get(N_TESTS, 0) + 1
+    maps = Path("/proc/self/maps")
+    if n_tests % TESTS_BETWEEN_LOOKS or "jax" not in sys.modules or not maps.exists():
+        return
+    if maps.read_bytes().count(b"\n") > MOST_MAPS:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
 
 
 def is_of_whole_package(item: pytest.Item) -> bool:

@@ -39,7 +39,6 @@ from bayescrowd.aggregation.auto.pool import (
     fit_members,
     weigh_pool,
 )
-from bayescrowd.aggregation.auto.prediction_strength import fit_strength
 from bayescrowd.aggregation.auto.rater_bootstrap import Replicates, Target, bootstrap_raters
 from bayescrowd.aggregation.auto.rater_intervals import (
     accuracies_in,
@@ -213,6 +212,9 @@ class AutoAggregator(RowAggregator):
         mixed, replicates = self._mix_candidates(ann)
         self.prediction_strength_: float | None = None
         if (classified := self._classified) is not None:
+            # Its optimiser is not loaded for those who have no predictions.
+            from bayescrowd.aggregation.auto.prediction_strength import fit_strength
+
             strength = fit_strength(mixed, *classified[1:])
             mixed = strength.correct(mixed)
             self.prediction_strength_ = strength.value
