@@ -6,6 +6,10 @@ NUTS and variational inference spend their time on the gradient of the potential
 for each model and for its twin, in which `numpyro.factor` takes the place of the observed sites;
 the two take turns, and the ratio is that of the medians. `trace` is the ratio of the times in which
 JAX traces the two gradients, which a first call pays before the compiler starts.
+
+Measured with 20,000 labels on two cores that other jobs kept busy, site / factor: dawid_skene .99,
+hierarchical_dawid_skene 1.02, item_difficulty .99, naive_bayes 1.19 (.33 ms against .28),
+access_path 1.07. The densities differ by at most 5e-7 of their size.
 """
 
 from __future__ import annotations

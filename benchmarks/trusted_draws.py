@@ -25,12 +25,11 @@ zencrowd_in, 1.006 / 704 on d_product, 1.005 / 1,192 on lesion, 1.003 / 1,826 on
 1,286 on web. Most of them are right for a model that does not fit.
 
 With exchanges of names that the prior hardly tells apart, in draws named as the labels suggest:
-hierarchical_dawid_skene 1.004 / 570 on lesion (1.51 / 7 without), 1.005 / 575 on music, 1.008 /
-595 on cebab_stars, 1.006 / 567 on zencrowd_us, 1.007 / 2,300 on framing. Going on for twice as
-long: 1.004 / 934 on cf_amt, where half of that gave 328 to 645 by the seed. CPU seconds, on two
-cores that other jobs kept busy: 55 on lesion and 124 on cf_amt, which chains in threads share.
+hierarchical_dawid_skene 1.005 / 694 on lesion (1.51 / 7 without). Going on for twice as long: 1.003
+/ 908 on cf_amt, where half of that gave 328 to 645 by the seed. CPU seconds, on two cores that
+other jobs kept busy: 67 on lesion and 126 on cf_amt, which chains in threads share.
 
-Not cured: hierarchical_dawid_skene 1.56 / 7 on reuters, where one of four chains still moves
+Not cured: hierarchical_dawid_skene 1.68 / 7 on reuters, where one of four chains still moves
 between two readings of the classes when sampling gives up (90 CPU seconds; the verdict says so and
 names the classes), 1.29 / 11 on web, and 1.009 / 294 on dog; dawid_skene 1.05 / 33 on web.
 """
